@@ -44,6 +44,11 @@ struct DiffTests {
         #expect(try await diff(one, other, "--junit", junit, "--report", page).ending == .exited(1))
         #expect(Tap.read(junit).contains("<failure type=\"changed\""))
         #expect(Tap.read(page).contains("message/body/text()"))
+        let printed = try await diff(one, other, "--format", "html")
+        #expect(printed.ending == .exited(1))
+        #expect(printed.output == Tap.read(page), "--format html is another page than --report")
+        #expect(try await diff(one, other, "--format", "json").output == json.output)
+        #expect(try await diff(one, other, "--format", "html", "--json").ending == .exited(2))
         #expect(try await diff(one, other, "--fail-on", "timing").ending == .exited(0))
     }
 

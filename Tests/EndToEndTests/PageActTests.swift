@@ -139,6 +139,47 @@ struct PageActTests {
         try await scene.receive("wait")
     }
 
+    @Test(
+        .enabled(if: TestProgram.areInstalled(.node), "Node.js is missing"),
+        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl"), "curl is missing"),
+        arguments: [true, false]
+    )
+    func `the request that the page copies injects a stanza, and does not have the token`(hasSocket: Bool) async throws
+    {
+        let folder = try TemporaryFolder()
+        let proxy = try XMPPTapBinary([
+            "proxy", "--listen", "127.0.0.1:0", "--log", "off", "--web", "0", "--web-act",
+            "--control", hasSocket ? folder.path(of: "a b.sock") : "none",
+        ])
+        let line = try await proxy.process.line(of: .standardError, within: .seconds(60)) {
+            $0.contains("juliet@localhost")
+        }
+        let juliet = Account("juliet", password: line.split(separator: " ").last.map(String.init) ?? "")
+        let page = try await Page(proxy)
+        let client = try await PlainClient(juliet, port: proxy.port(), resource: "balcony")
+        let state = try await page.ask("GET", "/page/state")
+        #expect(state.json["control"] is String == hasSocket, "\(state.body)")
+        let stanza = "<message id='copied'><body>it's $HOME &amp; \"more\"\n&lt;\u{E9}></body></message>"
+        let record = try JSONSerialization.data(withJSONObject: ["kind": "stanza", "session": 1, "xml": stanza])
+        let root = URL(filePath: #filePath).deletingLastPathComponent()
+        let node = try ToolProcess(
+            TestProgram.node.rawValue,
+            [
+                root.appending(path: "Page/command.mjs").path,
+                root.appending(path: "../../Sources/TapControl/Web").standardized.path,
+                "http://127.0.0.1:\(page.port)", state.body, String(decoding: record, as: UTF8.self),
+            ]
+        )
+        #expect(try await node.ending(within: .seconds(60)) == .exited(0), "\(node.text(of: .standardError))")
+        let command = node.text(of: .standardOutput)
+        #expect(command.hasPrefix("curl ") && !command.contains(page.token), "\(command)")
+        #expect(command.contains("XMPPTAP_TOKEN") != hasSocket, "\(command)")
+        let shell = try ToolProcess("/bin/sh", ["-c", command], environment: ["XMPPTAP_TOKEN": page.token])
+        #expect(try await shell.ending(within: .seconds(60)) == .exited(0), "\(shell.text(of: .standardError))")
+        #expect(shell.text(of: .standardOutput).contains("\"outcome\""), "\(shell.text(of: .standardOutput))")
+        try await client.socket.read(until: "<body>it's $HOME &amp; \"more\"\n&lt;\u{E9}></body>")
+    }
+
     @Test(.enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"))
     func `the counts of both ends stay right after stanzas were held, edited, dropped and injected`() async throws {
         let server = try await ProsodyServer()

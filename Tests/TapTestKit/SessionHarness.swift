@@ -89,9 +89,9 @@ package struct SessionHarness: ~Copyable {
     }
 
     /// Passes bytes of a direction to the session, 1 ms after the last event.
-    package mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
+    package mutating func receive(_ direction: Direction, _ bytes: [UInt8], records: [Int]? = nil) {
         now = now.advanced(by: 1_000_000)
-        if session.receive(direction, bytes.span, at: now) == .relay { pass(direction, bytes) }
+        if session.receive(direction, bytes.span, records: records, at: now) == .relay { pass(direction, bytes) }
         drain()
     }
 

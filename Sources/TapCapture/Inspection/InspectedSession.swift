@@ -8,6 +8,18 @@ package struct InspectedSession: Sendable {
         case connecting, open, ended, failed
     }
 
+    /// Which borders of the bytes of items are known.
+    package enum Borders: String, Sendable {
+        /// All borders of reads from sockets.
+        case reads
+        /// Only those that records have.
+        case partial
+        /// Those of TCP segments, or of TLS records if these were decrypted.
+        case segments
+        /// None: logs have no borders, and WebSocket and BOSH divide items by frames and bodies.
+        case missing
+    }
+
     /// A failed login.
     package struct Failure: Sendable {
         /// The position of the record with the diagnosis.
@@ -34,6 +46,7 @@ package struct InspectedSession: Sendable {
     /// The source of the session; empty if xmpptap has relayed it.
     package let source: String
     package let software: String
+    package let borders: Borders
     package let mechanism: String
     package let clientTLS: String
     package let serverTLS: String
@@ -121,6 +134,7 @@ extension InspectedSession {
         output.field("server", server)
         output.field("source", source)
         output.field("software", software)
+        output.field("borders", borders.rawValue)
         output.field("mechanism", mechanism)
         output.field("client_tls", clientTLS)
         output.field("server_tls", serverTLS)

@@ -17,6 +17,8 @@ package final class Inspection: Sendable {
         package var server: String
         /// Name and version of the program.
         package var tool: String
+        /// The path of the control socket; nil if there is none.
+        package var control: String?
         /// Whether records are added while the page is open.
         package var isLive: Bool
         /// The redaction policy of records without a header.
@@ -60,6 +62,8 @@ package final class Inspection: Sendable {
     private static let maximumMessages = 500
     /// Maximum number of bytes of the messages in an answer, except the last message.
     private static let maximumBytes = 8 << 20
+    /// Maximum number of servers that are named.
+    private static let maximumServers = 8
     /// How long an answer searches.
     static let patience = Duration.milliseconds(60)
 
@@ -151,6 +155,7 @@ package final class Inspection: Sendable {
     package func state(build: String, acts: Bool = false) -> [UInt8] {
         let range = table.range
         let reading = reading.withLock { $0 }
+        let servers = withSurvey(extendedFor: .milliseconds(5)) { $0.sessions.servers(limit: Self.maximumServers) }
         return answer { output in
             output.field("title", subject.title)
             output.field("files")
@@ -161,6 +166,16 @@ package final class Inspection: Sendable {
             }
             output.closeArray()
             output.field("server", subject.server)
+            output.field("servers")
+            output.openArray()
+            for server in servers {
+                output.openObject()
+                output.field("domain", server.domain)
+                output.field("software", server.software)
+                output.closeObject()
+            }
+            output.closeArray()
+            if let control = subject.control { output.field("control", control) }
             output.field("tool", subject.tool)
             output.field("redaction", redaction)
             output.field("live", subject.isLive)

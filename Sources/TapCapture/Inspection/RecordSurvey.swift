@@ -52,17 +52,17 @@ struct RecordSurvey {
             table.read(part) { position, line in
                 guard let line else { return missed += 1 }
                 guard case .record(let record) = StoredLine(line, runs, at: position) else { return }
-                add(record, at: position, runs.run(at: position))
+                add(record, at: position, runs.run(at: position), isComplete: runs.isComplete(at: position))
             }
             end = part.upperBound
             if ContinuousClock.now >= deadline { break }
         }
     }
 
-    private mutating func add(_ line: RecordLine, at position: Int, _ run: Int) {
+    private mutating func add(_ line: RecordLine, at position: Int, _ run: Int, isComplete: Bool) {
         let content = line.content.span
         let record = line.record
-        sessions.add(line, at: position, run: run)
+        sessions.add(line, at: position, run: run, isComplete: isComplete)
         findings.add(record, content, at: position)
         conversations.add(record, content, at: position)
         var request: String?

@@ -121,7 +121,7 @@ package final class RecordTable: Sendable {
         guard !spills, let packed = PackedRecord(redacted, content: content) else {
             var form = JSONForm()
             var line = LineBuffer()
-            form.append(redacted.record, content: content, .content, to: &line)
+            form.append(redacted.record, content: content, [.content, .chunks], to: &line)
             return append(line.span)
         }
         state.withLock { state in

@@ -16,6 +16,10 @@ struct SessionList {
         var last: Int
         var records: UInt64 = 0
         var software = SoftwareName()
+        var serverSoftware = SoftwareName()
+        /// The domain of the server; nil until it is known.
+        var domain: String?
+        var borders: InspectedSession.Borders
         var mechanism: String?
         var server: String?
         /// The source of the session; nil if xmpptap has relayed it.
@@ -53,7 +57,8 @@ struct SessionList {
     /// - Parameters:
     ///   - line: The record; the number of its session is unique in the table.
     ///   - run: The number of the run.
-    mutating func add(_ line: RecordLine, at position: Int, run: Int) {
+    ///   - isComplete: Whether the record is of a complete capture.
+    mutating func add(_ line: RecordLine, at position: Int, run: Int, isComplete: Bool = false) {
         let record = line.record
         guard record.session > 0 else { return }
         if places[record.session] == nil {
@@ -61,7 +66,8 @@ struct SessionList {
             if removed.removeValue(for: record.session) != nil { omitted -= 1 }
             places[record.session] = entries.count
             let figures = SessionOverview.Session(record.session, of: run, first: record)
-            entries.append(Entry(figures: figures, first: position, last: position))
+            let borders = isComplete ? InspectedSession.Borders.reads : .partial
+            entries.append(Entry(figures: figures, first: position, last: position, borders: borders))
         }
         guard let place = places[record.session] else { return }
         entries[place].add(record, line.content.span, at: position, Self.maximumPeers)
@@ -93,6 +99,22 @@ struct SessionList {
     /// The sessions in the order of their first records.
     var all: [InspectedSession] { entries.map(\.session) }
 
+    /// The servers of the sessions, each once, at most `limit`: their domains, and the names of their software, which are empty
+    /// if they are not known.
+    func servers(limit: Int) -> [(domain: String, software: String)] {
+        var found: [(domain: String, software: String)] = []
+        for entry in entries {
+            guard let domain = entry.domain else { continue }
+            let software = entry.serverSoftware.text ?? ""
+            if let index = found.firstIndex(where: { $0.domain == domain }) {
+                if found[index].software.isEmpty { found[index].software = software }
+            } else if found.count < limit {
+                found.append((domain, software))
+            }
+        }
+        return found
+    }
+
     /// Writes the sessions as an array.
     func append(to output: inout LineBuffer) {
         output.openArray()
@@ -118,6 +140,7 @@ extension SessionList.Entry {
             server: server ?? "",
             source: source ?? "",
             software: software.text ?? "",
+            borders: borders,
             mechanism: mechanism ?? "",
             clientTLS: clientTLS ?? "",
             serverTLS: serverTLS ?? "",
@@ -150,6 +173,8 @@ extension SessionList.Entry {
         // The beginning of the session may not have been recorded.
         if record.jid != nil { isReady = true }
         software.read(record, content)
+        if domain == nil { domain = word(record.jid.flatMap { (try? JID(parsing: $0))?.domain } ?? record.domain) }
+        if let domain { serverSoftware.read(record, content, ofServer: domain) }
         if let name = record.sasl?["mechanism"]?.text { mechanism = word(name) }
         if record.kind == .stanza {
             if let name = record.name, content.slice(name).equals("message") { messages += 1 }
@@ -163,6 +188,12 @@ extension SessionList.Entry {
         case Record.Code.sessionBegan:
             source = word(record.details?[Record.Detail.source]?.text)
             server = word(record.details?[Record.Detail.upstream]?.text) ?? server
+            switch source {
+            case nil where record.details?[Record.Detail.transport] == nil: break
+            case Record.Beginning.packets.source where record.details?[Record.Detail.transport] == nil:
+                borders = .segments
+            default: borders = .missing
+            }
         case Record.Code.tlsOpened:
             let version = word(record.tls?["version"]?.text)
             if record.leg == .client { clientTLS = version } else { serverTLS = version }

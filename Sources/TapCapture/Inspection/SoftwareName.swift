@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// The name of a client's software, as the client gives it.
+/// The name of the software of a client or a server, as it names itself.
 struct SoftwareName {
     /// What contains a name. The later ones are preferred.
     private enum Source: Int {
@@ -32,7 +32,26 @@ struct SoftwareName {
             if record.payloadNamespace == .version {
                 readVersion(item)
             } else if record.payloadNamespace == .discoInfo, source.rawValue <= Source.identity.rawValue {
-                readIdentity(item)
+                readIdentity(item, category: "client")
+            }
+        }
+    }
+
+    /// Reads the name in a record of a session with the server of a domain: its version, its identity, or the address in the
+    /// capabilities of its stream features.
+    mutating func read(_ record: borrowing Record, _ content: Span<UInt8>, ofServer domain: String) {
+        guard record.direction == .recv, let name = record.name, let xml = record.xml else { return }
+        let item = content.slice(xml)
+        if record.kind == .element {
+            if content.slice(name).equals("features") { readCapabilities(item) }
+        } else if record.kind == .stanza, content.slice(name).equals("iq"), let type = record.type,
+            content.slice(type).equals("result"), let from = record.from,
+            content.slice(from).equals(domain.utf8Span.span)
+        {
+            if record.payloadNamespace == .version {
+                readVersion(item)
+            } else if record.payloadNamespace == .discoInfo, source.rawValue <= Source.identity.rawValue {
+                readIdentity(item, category: "server")
             }
         }
     }
@@ -46,12 +65,12 @@ struct SoftwareName {
         }
     }
 
-    private mutating func readIdentity(_ item: Span<UInt8>) {
+    private mutating func readIdentity(_ item: Span<UInt8>, category: String) {
         var reader = ItemReader()
         reader.begin()
         while let token = reader.next(item), token != .fault {
             guard token == .start, reader.depth == 3, reader.namespace == .discoInfo,
-                item.slice(reader.name).equals("identity"), reader.value(of: "category", item) == "client"
+                item.slice(reader.name).equals("identity"), reader.value(of: "category", item) == category
             else { continue }
             return set(reader.value(of: "name", item), .identity)
         }

@@ -19,7 +19,7 @@ struct TableRuns {
 
     private var numbers: [String: Int] = [:]
     /// The positions from which on records belong to another run, in ascending order.
-    private var starts: [(position: Int, run: Int)] = []
+    private var starts: [(position: Int, run: Int, isComplete: Bool)] = []
 
     /// Assigns the records from a position on to the run of a header.
     mutating func begin(_ header: RecordHeader, at position: Int) {
@@ -27,25 +27,32 @@ struct TableRuns {
             policies.append(header.redaction)
             policies.sort { $0.strength < $1.strength }
         }
-        begin(header.run, at: position)
+        begin(header.run, at: position, isComplete: header.isComplete)
     }
 
     /// Assigns the records from a position on to a run.
-    mutating func begin(_ name: String, at position: Int) {
+    mutating func begin(_ name: String, at position: Int, isComplete: Bool = false) {
         let name = name.cut(to: Self.maximumName)
         let run = numbers[name] ?? min(numbers.count + 1, Self.maximumCount)
         if numbers.count < Self.maximumCount { numbers[name] = run }
-        if starts.last?.run != run { starts.append((position, run)) }
+        if starts.last?.run != run || starts.last?.isComplete != isComplete {
+            starts.append((position, run, isComplete))
+        }
     }
 
     /// Returns the number of the run of a record, from 1; 0 before the first header.
-    func run(at position: Int) -> Int {
+    func run(at position: Int) -> Int { start(before: position)?.run ?? 0 }
+
+    /// Returns whether a record is of a complete capture, which has the borders of reads.
+    func isComplete(at position: Int) -> Bool { start(before: position)?.isComplete ?? false }
+
+    private func start(before position: Int) -> (position: Int, run: Int, isComplete: Bool)? {
         var (low, high) = (0, starts.count)
         while low < high {
             let middle = (low + high) / 2
             if starts[middle].position <= position { low = middle + 1 } else { high = middle }
         }
-        return low > 0 ? starts[low - 1].run : 0
+        return low > 0 ? starts[low - 1] : nil
     }
 
     /// Returns the number that a session of a run has in the table.

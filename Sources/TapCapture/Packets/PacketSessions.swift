@@ -23,7 +23,7 @@ struct PacketSessions {
     ) {
         source.process(segment, bytes, at: time, as: number) { connection, direction, bytes in
             if connection.runner == nil { connection.runner = connection.session.flatMap { runner.runner(of: $0) } }
-            connection.runner?.receive(direction, bytes, at: time, to: &consumer)
+            connection.runner?.receive(direction, bytes, records: connection.records, at: time, to: &consumer)
         }
         run(to: &consumer)
     }

@@ -322,6 +322,9 @@ final class PacketConnection {
     private(set) var lastSeen: Run.Instant?
     /// Whether the bytes of each direction can be passed to the session without further processing.
     private var isOpen = (send: false, recv: false)
+    /// The offsets at which further TLS records begin in bytes for the session: each TLS record is decrypted separately,
+    /// so there are none. Nil without TLS.
+    private(set) var records: [Int]?
     /// Runs the session, for the caller that passes bytes to it; nil until then.
     var runner: SessionRunner?
     /// The number of the session; nil if the connection is not known to be one.
@@ -644,6 +647,7 @@ final class PacketConnection {
         case .stream(.decrypts(let details, let consent)):
             emit(.input(.decrypts(details, consentFollows: consent != nil)))
             if let consent { data(.recv, consent, at, number, &found) }
+            records = []
             // Streams begin anew inside TLS, so both directions can be read without a search for the next item.
             for direction in [Direction.send, .recv] {
                 reportSkipped(direction, at, number, &found)
@@ -707,7 +711,7 @@ final class PacketConnection {
         }
         if let inflation { return inflate(inflation, direction, bytes, at, number, &found) }
         guard case .seeks(let skipped) = direction == .send ? send : recv else {
-            return emit(.received(direction, bytes))
+            return emit(.received(direction, bytes, records: records))
         }
         guard let place = StreamPlace.first(in: bytes.span) else {
             return set(direction, .seeks(skipped: skipped + UInt64(bytes.count)))
@@ -718,7 +722,7 @@ final class PacketConnection {
         if !place.isHeader {
             emit(.received(direction, InferredHeader.bytes(direction), inferred: "the header was not captured"))
         }
-        emit(.received(direction, Array(bytes.dropFirst(place.offset))))
+        emit(.received(direction, Array(bytes.dropFirst(place.offset)), records: records))
     }
 
     /// Passes the frames of a WebSocket to the session without their compression. After a fault, the bytes of the

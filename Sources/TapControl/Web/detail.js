@@ -1,6 +1,6 @@
 // One record: what it is, what xmpptap did with it, and its XML.
 import { copy, el, fill } from "./dom.js";
-import { filterCondition, sessionName, shellCommand, size, span, stamp, visible } from "./format.js";
+import { filterCondition, sessionName, shellCommand, shellQuoted, size, span, stamp, visible } from "./format.js";
 import { described, splitName } from "./namespaces.js";
 import { rowText, what } from "./rows.js";
 import { cutText, drawRaw, drawTree, elements, local, maximumElements, parseXML } from "./xml.js";
@@ -10,13 +10,17 @@ const maximumPicture = 2 << 20;
 const maximumPixels = 4096 * 4096;
 /** Number of characters of a value that are shown until the rest is asked for. */
 const maximumFact = 300;
+/** Maximum number of borders that are listed, and of bytes that are shown with them. */
+const maximumBorders = 20;
+const maximumDump = 4096;
 
 /** The pane with the selected record. */
 export class Detail {
   /**
    * @param {any} source
    * @param {{ go: (at: number) => void, filter: (text: string, isMore: boolean) => void, say: (text: string) => void,
-   *   session: (number: number) => void, test: (number: number) => void, close: () => void, shown: () => void }} events
+   *   session: (number: number) => void, test: (number: number) => void, close: () => void, shown: () => void,
+   *   find?: (number: number) => any, state?: () => any }} events the last two return a session of the list, and the state of the source
    */
   constructor(source, events) {
     this.source = source;
@@ -145,17 +149,67 @@ export class Detail {
       const place = record.offset !== undefined ? `bytes ${record.offset} to ${record.offset + record.length - 1} of stream ${record.epoch ?? 0} of the ${record.leg}` : "";
       add("size", size(record.length), `size>${record.length - 1}`, place);
     }
-    if (record.chunks?.length) add("reads", `the item arrived in ${record.chunks.length + 1} reads, split after ${record.chunks.slice(0, 20).join(", ")} bytes`);
+    for (const [name, text] of this.borders(record)) add(name, text);
     add("level", record.level, record.level ? `level:${record.level}` : undefined);
     if (record.part && record.part !== "session") add("part", record.part, `part:${record.part}`);
     const groups = [el("table", { class: "facts" }, el("tbody", null, ...rows))];
     for (const [name, title] of [["sasl", "SASL"], ["tls", "TLS"], ["sm", "Stream management"], ["details", "Details"]]) {
-      const entries = Object.entries(record[name] ?? {});
+      const entries = [...(name === "sm" ? managementFacts(record) : []), ...Object.entries(record[name] ?? {})];
       if (entries.length === 0) continue;
       groups.push(el("h3", { text: title }), el("table", { class: "facts" }, el("tbody", null,
-        ...entries.map(([key, value]) => this.fact(key.replaceAll("_", " "), Array.isArray(value) ? value.join(", ") : value)))));
+        ...entries.map(([key, value]) => this.fact(key.replaceAll("_", " "), Array.isArray(value) ? value.join(", ") : value, factFilter(record, key, value))))));
     }
     return el("div", null, ...groups);
+  }
+
+  /**
+   * Which borders of bytes the records of a session have; undefined if the session is not listed.
+   * @param {any} record
+   */
+  knownBorders(record) {
+    const known = this.events.find?.(this.session)?.borders;
+    return known === "partial" && this.events.state?.().live ? "reads" : known;
+  }
+
+  /**
+   * Where reads from the socket and TLS records have split an item, in words. Nothing is inferred: what is not recorded is not known.
+   * @param {any} record
+   * @returns {[string, string][]}
+   */
+  borders(record) {
+    if (!record.direction || !record.length || record.kind === "chunk" || record.origin === "tap") return [];
+    const known = this.knownBorders(record);
+    if (known === "missing" || !known && !record.chunks) return known ? [["borders", "the borders of reads and TLS records are not recorded"]] : [];
+    const say = (/** @type {number[]} */ offsets, /** @type {string} */ word) => (offsets.length
+      ? `the item arrived in ${offsets.length + 1} ${word}s, split after ${offsets.slice(0, maximumBorders).join(", ")}${offsets.length > maximumBorders ? " …" : ""} bytes` : `the item arrived inside one ${word}`);
+    const lines = /** @type {[string, string][]} */ ([]);
+    const records = record.tls_records;
+    // Of packets with TLS, segments have ciphertext only.
+    if (known !== "segments" || !records) {
+      const word = known === "segments" ? "TCP segment" : "read";
+      lines.push([`${word}s`, record.chunks || known !== "partial" ? say(record.chunks ?? [], word) : "their borders are not recorded"]);
+    }
+    const session = this.events.find?.(this.session);
+    if (records) lines.push(["TLS records", say(records, "TLS record")]);
+    else if (record.jid && (record.direction === "send" ? session?.client_tls : session?.server_tls)) lines.push(["TLS records", "their borders are not recorded"]);
+    return lines;
+  }
+
+  /**
+   * The bytes of an item, with a line at each border that is known.
+   * @param {any} record
+   */
+  drawBytes(record) {
+    const bytes = record.xml === undefined ? binary(record.base64) : new TextEncoder().encode(record.xml);
+    /** @type {Map<number, string[]>} */
+    const marks = new Map();
+    const isWhole = bytes.length === record.length;
+    const isInTLS = record.tls_records && this.knownBorders(record) === "segments";
+    for (const [offsets, text] of [[isInTLS ? [] : record.chunks, "a read ends"], [record.tls_records, "a TLS record ends"]]) {
+      for (const offset of isWhole ? offsets ?? [] : []) marks.set(offset, [...marks.get(offset) ?? [], text]);
+    }
+    return [el("pre", { class: "raw dump", tabindex: 0, "aria-label": "Bytes", text: hexadecimal(bytes, marks) }),
+      isWhole || record.length === undefined ? null : el("p", { class: "hint", text: `The record has ${size(bytes.length)} of an item of ${size(record.length)}, because secrets are replaced or a part is missing. So the borders have no place in them.` })];
   }
 
   /**
@@ -166,11 +220,12 @@ export class Detail {
   item(record, session) {
     const xml = record.xml ?? "";
     const body = el("div", { class: "xml", role: "tabpanel" });
-    const forms = /** @type {[string, string][]} */ ([["tree", "Tree"], ["raw", "Raw"]]);
+    const forms = /** @type {[string, string][]} */ ([["tree", "Tree"], ["raw", "Raw"], ["bytes", "Bytes"]]);
     if (record.edited !== undefined) forms.push(["diff", "Before and after"]);
     const draw = () => {
       for (const tab of tabs.children) tab.setAttribute("aria-selected", String(tab.id === `xml-${shown}`));
-      if (record.xml === undefined) fill(body, el("p", { class: "hint", text: `${size(atob(record.base64).length)} that are not text` }), el("pre", { class: "raw", text: hexadecimal(record.base64) }));
+      if (record.xml === undefined) fill(body, el("p", { class: "hint", text: `${size(atob(record.base64).length)} that are not text` }), ...this.drawBytes(record));
+      else if (shown === "bytes") fill(body, ...this.drawBytes(record));
       else if (shown === "raw") fill(body, drawRaw(xml));
       else if (shown === "diff") fill(body, el("h4", { text: "as received" }), drawRaw(xml), el("h4", { text: "as sent on" }), drawRaw(record.edited));
       else {
@@ -184,13 +239,21 @@ export class Detail {
     })));
     const say = this.events.say;
     const to = record.direction === "recv" ? "client" : "server";
+    const curl = curlCommand({ ...record, session }, to, this.events.state?.());
     const buttons = record.xml === undefined ? null : el("div", { class: "copies" }, "copy",
       el("button", { class: "small", text: "XML", title: "Copy the XML (y)", onclick: () => copy(xml, say) }),
       el("button", { class: "small", text: "filter", title: "Copy a filter for this item", onclick: () => copy(itemFilter(record, session), say) }),
       el("button", { class: "small", text: "scansion", title: "Copy a step of a scansion script with this stanza", onclick: () => copy(scansionStep(record), say) }),
-      el("button", { class: "small", text: "inject command", title: "Copy a command that sends this stanza again", onclick: () => copy(injectCommand(record, to), say) }));
+      el("button", { class: "small", text: "inject command", title: "Copy a command that sends this stanza again", onclick: () => copy(injectCommand(record, to), say) }),
+      curl ? el("button", { class: "small", text: "curl", title: "Copy a request to the control API that sends this stanza again", onclick: () => this.copyCurl(curl) }) : null);
     draw();
     return el("div", null, el("div", { class: "bar" }, tabs, buttons), body);
+  }
+
+  /** @param {string} command */
+  async copyCurl(command) {
+    await copy(command, this.events.say);
+    if (command.includes("$XMPPTAP_TOKEN")) this.events.say("copied; XMPPTAP_TOKEN must be the token in the address that xmpptap has printed");
   }
 
   /**
@@ -215,14 +278,62 @@ export class Detail {
 }
 
 /** @param {string} base64 */
-function hexadecimal(base64) {
-  const bytes = atob(base64).slice(0, 4096);
+function binary(base64) { return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0)); }
+
+/**
+ * Bytes as lines of hexadecimal numbers and text. A line ends at each mark, which follows it.
+ * @param {Uint8Array} bytes
+ * @param {Map<number, string[]>} marks texts by their offsets
+ */
+export function hexadecimal(bytes, marks) {
+  const end = Math.min(bytes.length, maximumDump);
+  const stops = [...marks.keys()].filter((offset) => offset > 0 && offset < end).sort((one, other) => one - other);
   const lines = [];
-  for (let start = 0; start < bytes.length; start += 16) {
-    const part = [...bytes.slice(start, start + 16)];
-    lines.push(`${start.toString(16).padStart(6, "0")}  ${part.map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join(" ").padEnd(48)} ${part.map((byte) => (byte >= " " && byte <= "~" ? byte : ".")).join("")}`);
+  for (let start = 0; start < end;) {
+    const stop = Math.min(start + 16, stops[0] ?? end, end);
+    const part = [...bytes.subarray(start, stop)];
+    lines.push(`${start.toString(16).padStart(4, "0")} ${part.map((byte) => byte.toString(16).padStart(2, "0")).join(" ").padEnd(47)} ${part.map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : ".")).join("")}`);
+    if (stop === stops[0]) lines.push(`──── after ${stops.shift()} bytes: ${marks.get(stop)?.join(", ")} ────`);
+    start = stop;
   }
+  if (end < bytes.length) lines.push(`… ${bytes.length - end} bytes more`);
   return lines.join("\n");
+}
+
+/**
+ * The element of an item.
+ * @param {any} record
+ * @returns {import("./xml.js").XMLNode | undefined}
+ */
+function rootOf(record) {
+  const root = record.xml === undefined ? undefined : parseXML(record.xml, { elements: 1, depth: 1 }).roots.find((one) => typeof one !== "string");
+  return typeof root === "object" ? root : undefined;
+}
+
+/**
+ * The attributes of an element of stream management.
+ * @param {any} record
+ * @returns {[string, any][]}
+ */
+function managementFacts(record) {
+  const root = rootOf(record);
+  return root?.space.startsWith("urn:xmpp:sm:") ? root.attributes.filter(([name]) => !name.startsWith("xmlns")) : [];
+}
+
+/**
+ * A filter for a decoded fact. The language has no condition on what is encoded in an item, or known otherwise, so only facts that
+ * its element shows have one.
+ * @param {any} record
+ * @param {string} name
+ * @param {any} value
+ * @returns {string | undefined}
+ */
+export function factFilter(record, name, value) {
+  const root = rootOf(record);
+  if (!root || typeof value === "object") return undefined;
+  if (name === "step" && local(root) === value) return filterCondition("element", `{${root.space}}${value}`);
+  // An expression of rules, and a placeholder, mean something else.
+  return root.attributes.some(([key, text]) => key === name && text === String(value) && !text.startsWith("[redacted")) ? filterCondition("inspect", `@${name}=${value}`) : undefined;
 }
 
 /**
@@ -256,6 +367,23 @@ export function scansionStep(record) {
 export function injectCommand(record, to) {
   // printf prints the argument as it is; echo would interpret backslashes in some shells.
   return `${shellCommand(["printf", "%s", record.xml])} | ${shellCommand(["xmpptap", "inject", "--session", record.session, "--to", to, "-"])}`;
+}
+
+/**
+ * A request to the control API of the running proxy that injects a stanza; undefined if the page has no proxy, or it has no control
+ * API. The control socket belongs to its user and needs no token. The token of a page that acts is never part of the command.
+ * @param {any} record
+ * @param {string} to
+ * @param {any} state
+ * @returns {string | undefined}
+ */
+export function curlCommand(record, to, state) {
+  if (!state?.live || record.xml === undefined || !["stanza", "element"].includes(record.kind)) return undefined;
+  const data = JSON.stringify({ to, stanza: record.xml });
+  const path = `/sessions/${record.session}/inject`;
+  if (state.control) return shellCommand(["curl", "-sS", "--unix-socket", state.control, "-d", data, `http://tap${path}`]);
+  if (!state.acts) return undefined;
+  return `curl -sS -H "Authorization: Bearer $XMPPTAP_TOKEN" -H 'Content-Type: application/json' -d ${shellQuoted(data)} ${shellQuoted(`${location.origin}${path}`)}`;
 }
 
 /**

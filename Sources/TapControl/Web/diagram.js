@@ -30,6 +30,25 @@ function words(text, most) {
 function sentence(text) { return /[.!?…]$/.test(text) ? text : `${text}.`; }
 
 /**
+ * The stanzas that xmpptap has counted on both legs since stream management was enabled (XEP-0198), in words.
+ * @param {Record<string, number>} counts
+ */
+function countsText(counts) {
+  return `stanzas counted by xmpptap: ${count(counts.from_client)} from and ${count(counts.to_client)} to the client, ${count(counts.to_server)} to and ${count(counts.from_server)} from the server`;
+}
+
+/**
+ * What a row is about, and its text. A text that begins with the last of these words repeats it: session ready, ready as juliet.
+ * @param {any} row
+ */
+function labelOf(row) {
+  const words = visible(what(row));
+  const text = rowText(row);
+  const last = words.slice(words.lastIndexOf(" ") + 1);
+  return (`${text} `.startsWith(`${last} `) ? words.slice(0, -last.length) + text : `${words} ${text}`).trim();
+}
+
+/**
  * The names of a record that make the margin: login steps.
  * @param {any} row
  */
@@ -80,9 +99,15 @@ export class DiagramView {
         node.margin = el("span", { class: "margin", role: "gridcell" });
         node.leftLabel = el("span", { class: "label" });
         node.rightLabel = el("span", { class: "label" });
-        node.left = el("span", { class: "half left" }, node.leftLabel);
-        node.right = el("span", { class: "half right" }, node.rightLabel);
-        node.across = el("span", { class: "across" });
+        // The counts of stream management, of each leg beside the lane of xmpptap.
+        node.leftCounts = el("span", { class: "tally" });
+        node.rightCounts = el("span", { class: "tally" });
+        node.left = el("span", { class: "half left" }, node.leftLabel, node.leftCounts);
+        node.right = el("span", { class: "half right" }, node.rightLabel, node.rightCounts);
+        node.words = el("span");
+        // A link to another session, on the rows where one resumes the other.
+        node.link = el("button", { class: "link", onclick: (/** @type {Event} */ event) => { event.stopPropagation(); events.session(node.target); } });
+        node.across = el("span", { class: "across" }, node.words, node.link);
         node.paper = el("span", { class: "paper", role: "gridcell" }, node.left, node.right, node.across);
         node.append(node.time, node.margin, node.paper);
         return node;
@@ -103,6 +128,9 @@ export class DiagramView {
       el("div", { class: "bar" }, el("label", null, "session ", this.choice), el("label", null, "draw ", this.scope), this.toRecords, this.toTest, el("span", { class: "pair" }, this.zoom, " ", this.zoomIn), this.facts),
       this.diagnosis, this.list.node);
   }
+
+  /** The session that resumes this one; undefined if there is none. */
+  get later() { return this.number ? this.sessions.find((session) => session.resumes === this.number) : undefined; }
 
   get session() { return this.sessions.find((session) => session.session === this.number); }
 
@@ -150,11 +178,14 @@ export class DiagramView {
       fill(this.diagnosis);
       return;
     }
-    const names = [whoOf(session), session.server && `to ${session.server}`, session.resumes && `resumes session ${sessionName(session.resumes)}`,
-      session.failure ? "" : stateOf(session)].filter(Boolean);
-    if (names.join() !== this.drawnNames) {
-      this.drawnNames = names.join();
-      fill(this.names, ...names.flatMap((text) => [cutText(text, maximumName), " · "]));
+    const { later } = this;
+    const names = [whoOf(session), session.server && `to ${session.server}`, session.failure ? "" : stateOf(session)].filter(Boolean);
+    const links = /** @type {[string, number][]} */ ([["resumes", session.resumes], ["resumed by", later?.session]].filter(([, number]) => number));
+    const drawn = JSON.stringify([names, links]);
+    if (drawn !== this.drawnNames) {
+      this.drawnNames = drawn;
+      fill(this.names, ...names.flatMap((text) => [cutText(text, maximumName), " · "]),
+        ...links.flatMap(([words, number]) => [`${words} `, el("button", { class: "link", text: `session ${sessionName(number)}`, onclick: () => this.events.session(number) }), " · "]));
     }
     setText(this.figures, [`since ${day(session.began)} ${clock(session.began).slice(0, 8)}`, plural(session.records, "record")].join(" · "));
     const key = JSON.stringify(session.failure ?? "");
@@ -197,10 +228,12 @@ export class DiagramView {
     const row = this.store.row(index);
     if (!row) {
       node.className = "row pending";
-      for (const part of [node.time, node.margin, node.leftLabel, node.rightLabel]) setText(part, "");
+      for (const part of [node.time, node.margin, node.leftLabel, node.rightLabel, node.leftCounts, node.rightCounts]) setText(part, "");
       node.left.classList.remove("arrow");
       node.right.classList.remove("arrow");
-      setText(node.across, "…");
+      setText(node.words, "…");
+      node.across.hidden = false;
+      node.link.hidden = true;
       return;
     }
     const before = index > this.store.first ? this.store.row(index - 1) : null;
@@ -210,7 +243,7 @@ export class DiagramView {
     const isStopped = ["dropped", "refused", "cut", "reset"].includes(row.action);
     const hasTap = !this.session?.source;
     const isOwn = row.tap === 1 && row.code !== "inferred";
-    const label = `${visible(what(row))} ${rowText(row)}`.trim();
+    const label = labelOf(row);
     const mark = row.action ? ` [${visible(row.action)}]` : row.code === "inferred" ? " [inferred]" : isOwn ? " [xmpptap]" : "";
     // Which halves have an arrow: from the client to xmpptap, and from xmpptap to the server, or back.
     const sends = row.direction === 1;
@@ -233,8 +266,17 @@ export class DiagramView {
     const onLeft = isItem && (left && (sends || !right));
     setText(node.leftLabel, onLeft ? label + mark : "");
     setText(node.rightLabel, isItem && !onLeft ? label + mark : "");
-    setText(node.across, isItem || step ? "" : `${label}`);
-    node.left.title = node.right.title = node.across.title = label + mark;
+    const counts = hasTap && isItem ? row.sm : null;
+    setText(node.leftCounts, counts ? `→${count(counts.from_client)} ←${count(counts.to_client)}` : "");
+    setText(node.rightCounts, counts ? `→${count(counts.to_server)} ←${count(counts.from_server)}` : "");
+    node.paper.classList.toggle("counted", Boolean(counts));
+    const other = row.code === "session-ready" ? this.session?.resumes : row.code === "session-ended" ? this.later?.session : 0;
+    node.target = other;
+    node.link.hidden = !other;
+    setText(node.link, other ? `${row.code === "session-ready" ? "go to" : "resumed by"} session ${sessionName(other)}` : "");
+    setText(node.words, isItem || step ? "" : label);
+    node.across.hidden = isItem || step;
+    node.left.title = node.right.title = node.across.title = label + mark + (counts ? `\n${countsText(counts)}` : "");
   }
 
   /** @param {KeyboardEvent} event @returns {boolean} */

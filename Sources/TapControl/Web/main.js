@@ -6,7 +6,7 @@ import { DiagramView } from "./diagram.js";
 import { copy, el, fill, setText } from "./dom.js";
 import { FilterBox } from "./filter.js";
 import { FindingsView } from "./findings.js";
-import { applyTheme, clock, count, day, plural, sessionName, toggleTheme, toggleZone, zone } from "./format.js";
+import { applyTheme, clock, count, day, plural, sessionName, toggleTheme, toggleZone, visible, zone } from "./format.js";
 import { showKeys, showPalette } from "./keys.js";
 import { showTest } from "./maketest.js";
 import { MeasuresView } from "./measures.js";
@@ -60,6 +60,8 @@ class Page {
       session: (number) => { this.setFilter(`session:${number}`); },
       test: (number) => this.makeTest(this.sessions.all.find((session) => session.session === number) ?? { session: number }),
       close: () => this.closeDetail(),
+      find: (number) => this.sessions.all.find((session) => session.session === number),
+      state: () => this.state,
       // The diagram may have been opened while the record was read.
       shown: () => { if (this.view === "diagram") this.closeOther(this.diagram.number); },
     });
@@ -187,10 +189,10 @@ class Page {
     if (state.acts && !this.tray) this.enableActing();
     const kind = this.source.isFile ? "report" : state.live ? "live" : "read-only";
     document.body.dataset.kind = kind;
-    fill(this.subject, el("b", { text: state.title }), state.server ? ` to ${state.server}` : "", el("span", { class: "badge", text: kind }),
-      el("span", { class: "tool", text: `${state.tool}, redaction: ${state.redaction}` }),
+    fill(this.subject, el("b", { text: state.title }), state.server ? ` to ${state.server}` : "", el("span", { class: "servers", text: serversText(state) }), el("span", { class: "badge", text: kind }),
+      el("span", { class: "tool" }, state.tool, el("span", { class: "redaction", text: `, redaction: ${state.redaction}` })),
       state.redaction.includes("none") ? el("span", { class: "badge", text: "secrets are shown" }) : null);
-    this.subject.title = state.files.join(", ");
+    this.subject.title = [...state.files, serversText(state, Infinity).slice(3), `redaction: ${state.redaction}`].filter(Boolean).join(", ");
     this.drawClock();
     this.drawTitle();
     this.drawStatus();
@@ -536,6 +538,18 @@ class Page {
     this.isReadingAddress = false;
     this.writeAddress();
   }
+}
+
+/**
+ * The servers of the sessions: their domains, and their software if it is known.
+ * @param {any} state
+ * @param {number} [most]
+ */
+function serversText(state, most = 2) {
+  const servers = state.servers ?? [];
+  const names = servers.slice(0, most).map((/** @type {any} */ server) => visible(server.software ? `${server.domain} (${server.software})` : server.domain));
+  const more = servers.length > most ? ` and ${servers.length - most} more` : "";
+  return names.length ? ` · ${servers.length > 1 ? "servers" : "server"} ${names.join(", ")}${more}` : "";
 }
 
 /**

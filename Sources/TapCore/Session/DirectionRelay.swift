@@ -66,6 +66,8 @@ struct DirectionRelay: ~Copyable {
     private var signal: MessageFrames.Signal?
     /// Number of bytes received.
     private(set) var received: UInt64 = 0
+    /// Whether the last bytes arrived in TLS. The borders of the TLS records are known then.
+    private(set) var isInTLS = false
     /// Offset in the leg up to which bytes were forwarded or skipped.
     private var forwarded: UInt64 = 0
     /// Items that are stored until an event, and forwarded before all later bytes; nil if there are none.
@@ -178,27 +180,30 @@ struct DirectionRelay: ~Copyable {
     }
 
     /// Receives the bytes of one read, which ``count(_:)`` has counted.
-    mutating func receive(_ bytes: Span<UInt8>) -> Disposition {
+    ///
+    /// - Parameter records: The offsets in the bytes at which further TLS records begin; nil without TLS.
+    mutating func receive(_ bytes: Span<UInt8>, records: [Int]? = nil) -> Disposition {
+        isInTLS = records != nil && !decoder.isOfMessages
         switch mode {
         case .opaque:
             forwarded = received
             return .relay
         case .cutThrough:
-            append(bytes)
+            append(bytes, records)
             hasInput = true
             forwarded = received
             return .relay
         case .store, .draining:
-            append(bytes)
+            append(bytes, records)
             hasInput = true
             return .keep
         }
     }
 
     @inline(__always)
-    private mutating func append(_ bytes: Span<UInt8>) {
+    private mutating func append(_ bytes: Span<UInt8>, _ records: [Int]?) {
         if decoder.isOfMessages { return appendMessages(bytes) }
-        decoder.append(bytes, keepsItem: !isCutThrough && (keepsItem || isDelayed))
+        decoder.append(bytes, records: records, keepsItem: !isCutThrough && (keepsItem || isDelayed))
     }
 
     private mutating func appendMessages(_ bytes: Span<UInt8>) {

@@ -150,8 +150,13 @@ package struct Session: ~Copyable {
 // MARK: - Inputs of the driver
 
 extension Session {
-    /// Handles received bytes.
-    package mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
+    /// Handles received bytes, in which further TLS records begin at `records`; nil if they did not arrive in TLS.
+    package mutating func receive(
+        _ direction: Direction,
+        _ bytes: Span<UInt8>,
+        records: [Int]? = nil,
+        at now: Run.Instant
+    ) -> Disposition {
         context.now = now
         guard !bytes.isEmpty, !context.negotiation.isFinished else { return .keep }
         if termination.isNegotiating || context.directions[direction].received == 0 && !context.isOfMessages,
@@ -161,13 +166,9 @@ extension Session {
             return .keep
         }
         if context.options.level >= .trace { context.recordChunk(direction, bytes) }
-        let isFirst = context.directions[direction].count(bytes.count)
         observers.observe(.received, at: context.now.monotonic)
-        context.info.count(bytes: UInt64(bytes.count), direction)
-        let disposition = context.receive(direction, bytes, isFirst: isFirst)
-        if context.directions[direction].isCutThrough, !context.directions[direction.opposite].hasInput {
-            leading = direction
-        }
+        let disposition = context.receive(direction, bytes, records: records)
+        if context.isFirstToArrive(direction) { leading = direction }
         return disposition
     }
 
@@ -471,7 +472,7 @@ extension Session {
     }
 
     private mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) {
-        context.recordItem(event, direction, .element, level: .info)
+        context.recordStreamManagement(event, direction)
         let isRequest = context.isNamed("r", event, direction)
         guard isRequest || context.isNamed("a", event, direction) else {
             return perform(context.handleStreamManagement(event, direction))

@@ -43,7 +43,11 @@ extension SessionContext {
     }
 
     /// Handles the received bytes of a direction, which are counted already.
-    mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, isFirst: Bool) -> Disposition {
+    ///
+    /// - Parameter records: The offsets in the bytes at which further TLS records begin; nil without TLS.
+    mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, records: [Int]?) -> Disposition {
+        let isFirst = directions[direction].count(bytes.count)
+        info.count(bytes: UInt64(bytes.count), direction)
         if isFirst, !isOfMessages {
             inspectFirstBytes(direction, bytes)
             if negotiation.isFinished { return .keep }
@@ -57,7 +61,12 @@ extension SessionContext {
             rules[direction].storeArrivalTime(upTo: end, at: now.monotonic)
         }
         if directions[direction].isCutThrough { directions[direction].arrival = now }
-        return directions[direction].receive(bytes)
+        return directions[direction].receive(bytes, records: records)
+    }
+
+    /// Whether bytes of a direction were forwarded on arrival, and none of the other direction wait to be decoded.
+    func isFirstToArrive(_ direction: Direction) -> Bool {
+        directions[direction].isCutThrough && !directions[direction.opposite].hasInput
     }
 
     private mutating func connected(_ address: String, _ since: Run.Instant?) {

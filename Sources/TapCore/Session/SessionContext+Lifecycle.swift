@@ -6,6 +6,7 @@ import XMPPCore
 extension SessionContext {
     /// Records the beginning of the session, and what its options mean for it.
     mutating func begin(_ beginning: Record.Beginning) {
+        isRelayed = beginning.source == nil
         recordBeginning(beginning)
         TLSPolicy.reportClearLegs(&self)
         if options.isBlind { relayBlind() }

@@ -114,6 +114,8 @@ extension SessionContext {
         record.length = event.length
         // Most events have no chunks, and assigning them makes the compiler copy the event.
         if !event.chunks.isEmpty { record.chunks = event.chunks }
+        if !event.tlsRecords.isEmpty { record.tlsRecords = event.tlsRecords }
+        record.isInTLS = directions[direction].isInTLS
         record.isTruncated = event.isTruncated
         if let action { record.action = action }
         let ruling = rules?.ruling

@@ -40,6 +40,15 @@ extension SessionContext {
         return translation.bytes.map { .replace(EditedItem(bytes: $0, summary: translation.explanation)) }
     }
 
+    /// Records an element of stream management, with the counts of a relayed session after it.
+    mutating func recordStreamManagement(_ event: StreamEvent, _ direction: Direction) {
+        guard (rules?.ruling?.level ?? .info) <= options.level else { return }
+        var record = makeRecord(event, direction, .element, level: .info)
+        // A recording may lack stanzas, and so may the log or the packets of another program.
+        if !options.isRecorded, !options.isObserved, isRelayed { record.sm = streamManagement?.counts }
+        emit(consume record)
+    }
+
     /// Drops a retransmitted stanza if it was dropped before the session was resumed.
     private func decideRepeated(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         let repeated = streamManagement?.retransmission(event, directions[direction])

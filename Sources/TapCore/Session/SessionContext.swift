@@ -30,6 +30,8 @@ struct SessionContext: ~Copyable {
     var counters = SessionCounters()
     var directions: Directions
     var outlet: Outlet
+    /// Whether xmpptap relays the session, rather than reads it from another program's log or packets.
+    var isRelayed = false
     /// The rules; nil if none are loaded.
     var rules: SessionRules?
     /// The `action` for the record of the current item; nil if the item was forwarded unchanged.

@@ -61,6 +61,16 @@ final class StreamManagement {
     /// The stanza counts of both directions.
     var ledgers: StreamManagementLedgers { translator.ledgers }
 
+    /// The stanzas that were counted on both legs since stream management was enabled (XEP-0198 §4); nil before that.
+    var counts: Attributes? {
+        let (send, recv) = (translator.ledgers.send, translator.ledgers.recv)
+        guard translator.isOn, send.isCounting, recv.isCounting else { return nil }
+        return [
+            "from_client": .integer(Int64(clamping: send.sent)), "to_server": .integer(Int64(clamping: send.delivered)),
+            "from_server": .integer(Int64(clamping: recv.sent)), "to_client": .integer(Int64(clamping: recv.delivered)),
+        ]
+    }
+
     /// The stanza counts for a session that resumes this one; nil without stream management.
     var legacy: StreamManagementLedgers? { translator.legacy }
 

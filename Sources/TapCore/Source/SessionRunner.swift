@@ -51,15 +51,16 @@ package final class SessionRunner {
         body()
     }
 
-    /// Passes bytes to the session without a copy, unlike ``SourceInput/Kind/received(_:_:inferred:)``, and runs its
+    /// Passes bytes to the session without a copy, unlike ``SourceInput/Kind/received(_:_:inferred:records:)``, and runs its
     /// commands.
     package func receive(
         _ direction: Direction,
         _ bytes: Span<UInt8>,
+        records: [Int]? = nil,
         at now: Run.Instant,
         to consumer: inout some RecordConsumer
     ) {
-        _ = session.receive(direction, bytes, at: now)
+        _ = session.receive(direction, bytes, records: records, at: now)
         run(by: &consumer)
     }
 
@@ -68,7 +69,7 @@ package final class SessionRunner {
     package func run(_ source: inout some Source, by performer: inout some CommandPerformer) {
         run(by: &performer)
         while !performer.isPaused, let input = source.next() {
-            if process(input) == .relay, case .received(let direction, let bytes, _) = input.kind {
+            if process(input) == .relay, case .received(let direction, let bytes, _, _) = input.kind {
                 performer.forward(direction, bytes.span)
             }
             run(by: &performer)
@@ -79,7 +80,8 @@ package final class SessionRunner {
     @discardableResult
     package func process(_ input: SourceInput) -> Disposition {
         switch input.kind {
-        case .received(let direction, let bytes, _): return session.receive(direction, bytes.span, at: input.at)
+        case .received(let direction, let bytes, _, let records):
+            return session.receive(direction, bytes.span, records: records, at: input.at)
         case .input(let kind): session.handle(kind, at: input.at)
         case .began, .recorded: break
         }
@@ -224,7 +226,7 @@ public struct SourceRunner {
             guard let known = sessions[input.session]?.runner else { return }
             runner = known
             runner.process(input)
-            if case .received(_, _, let why) = input.kind { inferred = why }
+            if case .received(_, _, let why, _) = input.kind { inferred = why }
             if case .input(.closed) = input.kind { sessions[input.session] = nil }
         }
         guard let inferred else { return runner.run(by: &consumer) }
@@ -278,8 +280,9 @@ public struct SourceInput: Sendable {
         /// A session begins; with the content of its first record, and the client's address if it is known.
         case began(Record.Beginning, remote: String? = nil)
         /// Bytes arrived. If they contain a stream header that was not captured, `inferred` is the reason for assuming
-        /// it: a clause that follows "inferred:".
-        case received(Direction, [UInt8], inferred: String? = nil)
+        /// it: a clause that follows "inferred:". `records` are the offsets in the bytes at which further TLS records
+        /// begin; nil if the bytes did not arrive in TLS.
+        case received(Direction, [UInt8], inferred: String? = nil, records: [Int]? = nil)
         /// The next record of a recording, of an item or of any other kind: see ``RecordedSession``.
         ///
         /// Indirect, because a record is ten times as large as the other cases, and inputs are moved often.

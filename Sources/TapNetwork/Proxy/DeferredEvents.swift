@@ -21,13 +21,20 @@ struct DeferredEvents {
     var count: Int { events.count - next }
 
     mutating func append(_ event: SessionDriver.Event) {
-        guard count >= Self.separateReads, case .received(let leg, let more) = event,
-            case .received(leg, _)? = events.last
+        guard count >= Self.separateReads, case .received(let leg, let more, let moreRecords) = event,
+            case .received(leg, _, _)? = events.last
         else { return events.append(event) }
         // Remove the entry from the array first: otherwise its buffer is shared, and each write copies it.
-        guard case .received(_, var buffer)? = events.popLast() else { return }
+        guard case .received(_, var buffer, let records)? = events.popLast() else { return }
+        let joined = Self.joined(records, moreRecords, after: buffer.readableBytes)
         buffer.writeImmutableBuffer(more)
-        events.append(.received(leg, buffer))
+        events.append(.received(leg, buffer, records: joined))
+    }
+
+    /// Returns the offsets at which TLS records begin in the bytes of two reads, the second of which begins at `count`.
+    private static func joined(_ first: [Int]?, _ second: [Int]?, after count: Int) -> [Int]? {
+        guard let first, let second else { return nil }
+        return first + [count] + second.map { $0 + count }
     }
 
     mutating func takeFirst() -> SessionDriver.Event? {
@@ -45,7 +52,7 @@ struct DeferredEvents {
     mutating func takeReads(of leg: Leg) -> ByteBuffer {
         var joined = ByteBuffer()
         events = events[next...].filter { event in
-            guard case .received(leg, let buffer) = event else { return true }
+            guard case .received(leg, let buffer, _) = event else { return true }
             joined.writeImmutableBuffer(buffer)
             return false
         }

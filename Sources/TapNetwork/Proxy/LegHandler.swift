@@ -343,7 +343,9 @@ final class LegHandler: ChannelInboundHandler {
 
     func channelActive(context: ChannelHandlerContext) { driver?.activated(leg) }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) { driver?.received(leg, unwrapInboundIn(data)) }
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        driver?.received(leg, unwrapInboundIn(data), records: tls?.engine.recordStarts)
+    }
 
     func channelReadComplete(context: ChannelHandlerContext) { driver?.readCompleted(leg) }
 

@@ -27,7 +27,8 @@ final class SessionDriver {
 
     /// An event, as it is queued while the session cannot handle it.
     enum Event {
-        case received(Leg, ByteBuffer)
+        /// The offsets in the bytes at which further TLS records begin are nil if the bytes did not arrive in TLS.
+        case received(Leg, ByteBuffer, records: [Int]? = nil)
         case ended(Leg, LegEnd)
         indirect case tls(Leg, TLSHandler.Event)
     }
@@ -173,11 +174,13 @@ final class SessionDriver {
 
     // MARK: Events of the connections
 
-    func received(_ leg: Leg, _ buffer: ByteBuffer) {
+    func received(_ leg: Leg, _ buffer: ByteBuffer, records: [Int]?) {
         if stage == .awaitingDomain, leg == .client { return open(buffer) }
         if stage == .closing { return handler(leg).discard(buffer.readableBytes) }
-        guard stage == .relaying, !isPerforming else { return postpone(.received(leg, buffer)) }
-        if receive(leg, buffer) == .keep { perform() }
+        guard stage == .relaying, !isPerforming else {
+            return postpone(.received(leg, buffer, records: records))
+        }
+        if receive(leg, buffer, records) == .keep { perform() }
     }
 
     /// Handles the end of a read burst.
@@ -230,11 +233,11 @@ final class SessionDriver {
         conclude()
     }
 
-    private func receive(_ leg: Leg, _ buffer: ByteBuffer) -> Disposition {
+    private func receive(_ leg: Leg, _ buffer: ByteBuffer, _ records: [Int]?) -> Disposition {
         let direction = leg.inbound
         loop.count(direction, buffer.readableBytes)
         let now = now
-        let disposition = session.receive(direction, buffer.readableBytesUInt8Span, at: now)
+        let disposition = session.receive(direction, buffer.readableBytesUInt8Span, records: records, at: now)
         if disposition == .relay {
             handler(leg.other).write(buffer)
             readTime = readTime ?? now.monotonic
@@ -349,9 +352,9 @@ extension SessionDriver: Source {
     /// Converts an event to an input of the session; nil if the session does not need it.
     private func input(_ event: Event) -> SourceInput? {
         switch event {
-        case .received(let leg, let buffer):
+        case .received(let leg, let buffer, let records):
             loop.count(leg.inbound, buffer.readableBytes)
-            return input(.received(leg.inbound, Array(buffer: buffer)), at: now)
+            return input(.received(leg.inbound, Array(buffer: buffer), records: records), at: now)
         case .ended(let leg, let end):
             let failure = session.tls == nil ? nil : failure(leg, TLSFault(.endedInHandshake))
             return input(.input(.ended(leg, end, inHandshake: failure)), at: now)

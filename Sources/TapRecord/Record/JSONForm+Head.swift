@@ -13,7 +13,7 @@ extension JSONForm {
         texts += size(record.payloadName) + size(record.payloadURI) + record.payloadNamespace.uri.utf8CodeUnitCount
         // The fields `account` and `peer` repeat both addresses, or the account twice.
         texts += 2 * (size(record.from) + size(record.to) + jid)
-        let chunks = parts.contains(.chunks) ? 21 * record.chunks.count : 0
+        let chunks = parts.contains(.chunks) ? 21 * (record.chunks.count + record.tlsRecords.count) : 0
         return JSONCursor.fixed + JSONCursor.room(for: texts) + 15 * JSONCursor.room(for: 0) + chunks
     }
 
@@ -57,7 +57,12 @@ extension JSONForm {
             cursor.literal(",\"length\":")
             cursor.decimal(record.length)
         }
-        if parts.contains(.chunks), !record.chunks.isEmpty { writeChunks(record.chunks, to: &cursor) }
+        if parts.contains(.chunks) {
+            if !record.chunks.isEmpty { writeOffsets(record.chunks, as: ",\"chunks\":[", to: &cursor) }
+            if record.isInTLS, record.origin == .peer {
+                writeOffsets(record.tlsRecords, as: ",\"tls_records\":[", to: &cursor)
+            }
+        }
         writeItem(record, content, to: &cursor)
     }
 
@@ -84,11 +89,11 @@ extension JSONForm {
         }
     }
 
-    private static func writeChunks(_ chunks: [UInt64], to cursor: inout JSONCursor) {
-        cursor.literal(",\"chunks\":[")
-        for index in chunks.indices {
+    private static func writeOffsets(_ offsets: [UInt64], as field: StaticString, to cursor: inout JSONCursor) {
+        cursor.literal(field)
+        for index in offsets.indices {
             if index > 0 { cursor.byte(0x2C) }
-            cursor.decimal(chunks[index])
+            cursor.decimal(offsets[index])
         }
         cursor.byte(0x5D)
     }

@@ -17,7 +17,8 @@ public struct JSONForm: ~Copyable, Sendable {
 
         /// The item as `xml` or `base64`; written at levels verbose and trace.
         public static let content = Parts(rawValue: 1)
-        /// The positions at which reads split the item, `chunks`; written in captures, and at level trace.
+        /// The positions at which reads and TLS records split the item, `chunks` and `tls_records`; written in captures, and
+        /// at level trace.
         package static let chunks = Parts(rawValue: 2)
     }
 

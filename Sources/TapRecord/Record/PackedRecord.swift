@@ -57,15 +57,17 @@ package struct PackedRecord: Sendable {
     private let leg: Leg?
     private let origin: Origin
     private let isTruncated: Bool
+    private let isInTLS: Bool
     private let payloadNamespace: Namespace
     private let (xml, name, from, to): (Place, Place, Place, Place)
     private let (type, id, payloadName, payloadURI): (Place, Place, Place, Place)
     private let contentCount: UInt16
     private let (jid, user, domain, remote, summary): (Length, Length, Length, Length, Length)
 
-    /// Packs a record without its chunks; nil if it has annotations or a text of 64 KiB.
+    /// Packs a record; nil if it has annotations, borders of reads or TLS records, or a text of 64 KiB.
     package init?(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
-        guard redacted.record.isPlain, content.count <= Length.maximum,
+        guard redacted.record.isPlain, redacted.record.chunks.isEmpty, redacted.record.tlsRecords.isEmpty,
+            content.count <= Length.maximum,
             let jid = Length(redacted.record.jid), let user = Length(redacted.record.user),
             let domain = Length(redacted.record.domain), let remote = Length(redacted.record.remote),
             let summary = Length(redacted.record.summaryText)
@@ -88,6 +90,7 @@ package struct PackedRecord: Sendable {
         leg = redacted.record.leg
         origin = redacted.record.origin
         isTruncated = redacted.record.isTruncated
+        isInTLS = redacted.record.isInTLS
         payloadNamespace = redacted.record.payloadNamespace
         xml = Place(redacted.record.xml)
         name = Place(redacted.record.name)
@@ -122,7 +125,7 @@ package struct PackedRecord: Sendable {
     /// bytes.
     package func appendLine(texts: Span<UInt8>, _ form: inout JSONForm, to line: inout LineBuffer) {
         guard texts.count == textCount else { return }
-        form.append(record(texts), content: texts.extracting(..<Int(contentCount)), .content, to: &line)
+        form.append(record(texts), content: texts.extracting(..<Int(contentCount)), [.content, .chunks], to: &line)
     }
 
     private func record(_ texts: Span<UInt8>) -> Record {
@@ -163,6 +166,7 @@ package struct PackedRecord: Sendable {
         record.answers = answers
         record.roundTrip = roundTrip
         record.isTruncated = isTruncated
+        record.isInTLS = isInTLS
         record.origin = origin
         return record
     }

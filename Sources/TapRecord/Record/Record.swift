@@ -83,6 +83,10 @@ public struct Record: Sendable {
     package var length: UInt64 = 0
     /// Offsets within the item at which reads ended.
     package var chunks: [UInt64] = []
+    /// Offsets within the item at which TLS records ended.
+    package var tlsRecords: [UInt64] = []
+    /// Whether the item arrived in TLS records, and ``tlsRecords`` has all of their borders.
+    package var isInTLS = false
 
     /// The item as sent on the wire, with secrets redacted.
     package var xml: ByteRange?

@@ -43,6 +43,9 @@ public struct RecordLine: Sendable {
         line.record.offset = record.offset
         line.record.length = record.length
         line.record.chunks = record.chunks
+        line.record.tlsRecords = record.tlsRecords
+        line.record.isInTLS = record.isInTLS
+        line.record.sm = record.sm ?? line.record.sm
         line.record.action = record.action
         line.record.rule = record.rule
         guard let edited = record.edited else { return line }
@@ -105,6 +108,7 @@ public struct RecordLine: Sendable {
             truncated, digest
         case condition, code, message, sasl, tls, sm, details, origin, xml, base64, edited
         case roundTrip = "round_trip"
+        case tlsRecords = "tls_records"
 
         /// The fields by the length of their names, which are compared with the line without making a string.
         private static let byLength: [[(name: [UInt8], field: Field)]] = {
@@ -155,7 +159,10 @@ public struct RecordLine: Sendable {
             guard field == .truncated else { return false }
             record.isTruncated = flag
             return true
-        case .arrayStart where field == .chunks: return try readChunks(&reader)
+        case .arrayStart where field == .chunks: return try readOffsets(&reader, into: \.chunks)
+        case .arrayStart where field == .tlsRecords:
+            record.isInTLS = true
+            return try readOffsets(&reader, into: \.tlsRecords)
         case .objectStart:
             guard let details = try Attributes(&reader) else { return false }
             switch field {
@@ -237,10 +244,13 @@ public struct RecordLine: Sendable {
         if record.payloadNamespace == .other { record.payloadURI = uri }
     }
 
-    private mutating func readChunks(_ reader: inout JSONReader) throws(JSONError) -> Bool {
+    private mutating func readOffsets(
+        _ reader: inout JSONReader,
+        into field: WritableKeyPath<Record, [UInt64]>
+    ) throws(JSONError) -> Bool {
         while case .number(let slice) = try reader.next() {
-            guard let chunk = reader.unsigned(slice) else { return false }
-            record.chunks.append(chunk)
+            guard let offset = reader.unsigned(slice) else { return false }
+            record[keyPath: field].append(offset)
         }
         // The loop ends at the array's end, or at a value that is not a number.
         return reader.depth == 1

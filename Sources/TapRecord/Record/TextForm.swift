@@ -285,7 +285,6 @@ extension TextForm {
         let name = content.slice(record.name ?? .empty)
         append(record.sasl, of: name, &hasText, to: &line)
         append(record.tls, of: name, &hasText, to: &line)
-        append(record.sm, of: name, &hasText, to: &line)
         // The message replaces the details if there is one.
         guard let message = record.message else {
             append(record.details, of: name, &hasText, to: &line)
@@ -297,13 +296,12 @@ extension TextForm {
         return true
     }
 
-    /// Appends the decoded facts of an element of SASL, TLS or stream management: ` SCRAM-SHA-1, client nonce bytes 16`.
+    /// Appends the decoded facts of an element of SASL or TLS: ` SCRAM-SHA-1, client nonce bytes 16`.
     func appendFacts(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {
         let name = content.slice(record.name ?? .empty)
         var hasText = false
         append(record.sasl, of: name, &hasText, to: &line)
         append(record.tls, of: name, &hasText, to: &line)
-        append(record.sm, of: name, &hasText, to: &line)
     }
 
     private func append(_ details: Attributes?, of name: Span<UInt8>, _ hasText: inout Bool, to line: inout LineBuffer)
@@ -445,7 +443,7 @@ extension TextForm {
             separator = ", "
             isOpen = true
         }
-        for details in [record.sasl, record.tls, record.sm, record.details] {
+        for details in [record.sasl, record.tls, record.details] {
             for entry in details?.entries ?? [] where !record.isInMessage(entry) {
                 line.append(separator)
                 appendName(entry.name, to: &line)

@@ -32,6 +32,7 @@ package struct RecordRows: ~Copyable {
     private var action = LineBuffer()
     private var origin = LineBuffer()
     private var code = LineBuffer()
+    private var counts = LineBuffer()
     private var body: [UInt8] = []
     private let form = TextForm()
 
@@ -78,6 +79,7 @@ package struct RecordRows: ~Copyable {
         action.item(record.action ?? "", limit: Self.maximumWord)
         origin.item(record.origin == .tap ? 1 : 0)
         code.item(record.code ?? record.condition ?? "", limit: Self.maximumWord)
+        if let sm = record.isPlain ? nil : record.sm { counts.item(sm) } else { counts.itemNull() }
     }
 
     /// Adds a row for something that is not a record: the header of a file, damage or missing records.
@@ -117,6 +119,7 @@ package struct RecordRows: ~Copyable {
         action.item("", limit: 0)
         origin.item(0)
         code.item("", limit: 0)
+        counts.itemNull()
     }
 
     /// Writes the columns as fields of the open object.
@@ -142,6 +145,7 @@ package struct RecordRows: ~Copyable {
         line.column("action", action)
         line.column("tap", origin)
         line.column("code", code)
+        line.column("sm", counts)
     }
 }
 
@@ -199,6 +203,17 @@ extension LineBuffer {
     fileprivate mutating func itemNull() {
         separate()
         append("null")
+    }
+
+    /// Appends the numbers of attributes as an object.
+    fileprivate mutating func item(_ attributes: Attributes) {
+        openObject()
+        for entry in attributes.entries {
+            guard case .integer(let number) = entry.value else { continue }
+            field(named: entry.name)
+            append(decimal: number)
+        }
+        closeObject()
     }
 
     /// Appends a literal of plain ASCII.

@@ -38,6 +38,8 @@ package final class TLSEngine {
     private var isOutputFinished = false
     /// Whether a TLS 1.3 client still has to get a session ticket.
     private var owesTicket = false
+    /// The offsets at which TLS records begin in the plaintext of the last ``advance(into:)``, except the first record.
+    package private(set) var recordStarts: [Int] = []
     /// The progress of the connection.
     package private(set) var state = State.handshaking
     /// Whether the handshake was completed, regardless of later failures.
@@ -101,6 +103,7 @@ package final class TLSEngine {
     /// Processes the received bytes as far as possible: the handshake, then plaintext, which is appended.
     @discardableResult
     package func advance(into plaintext: inout ByteBuffer) -> State {
+        if !recordStarts.isEmpty { recordStarts = [] }
         if state == .handshaking, !awaitsIdentity { handshake() }
         if state == .open { read(into: &plaintext) }
         return state
@@ -197,7 +200,10 @@ package final class TLSEngine {
     private func read(into plaintext: inout ByteBuffer) {
         // Plaintext is never longer than its ciphertext, but part of a record may have been received before.
         var room = max(transport.input.readableBytes, 64)
+        let start = plaintext.readableBytes
+        var isInsideRecord = false
         while state == .open {
+            let end = plaintext.readableBytes - start
             var count = 0
             var result: Int32 = 0
             plaintext.writeWithUnsafeMutableBytes(minimumWritableBytes: room) { bytes in
@@ -206,7 +212,9 @@ package final class TLSEngine {
                 return count
             }
             guard result == 1 else { return readFailed(result) }
+            if end > 0, !isInsideRecord { recordStarts.append(end) }
             let pending = Int(SSL_pending(ssl))
+            isInsideRecord = pending > 0
             // Another call would only allocate the buffer for a record and free it again.
             if pending == 0, transport.input.readableBytes == 0 { return }
             room = max(pending, 64)

@@ -18,6 +18,8 @@ public struct StreamDecoder: ~Copyable {
     private var epochStart: UInt64 = 0
     /// Positions at which reads ended inside an item that was incomplete at that time.
     private(set) var boundaries = ReadBoundaries()
+    /// Positions at which TLS records ended, of bytes that arrived in TLS.
+    private var recordBoundaries = ReadBoundaries()
     private var oversize: Oversize?
     /// The state of a decoder of messages; nil for a stream.
     private var messages: MessageReader?
@@ -100,7 +102,21 @@ public struct StreamDecoder: ~Copyable {
     /// - Parameter keepsItem: Whether ``bytes`` remain those of the last event, which must be an item that is not
     ///   truncated.
     public mutating func append(_ input: Span<UInt8>, keepsItem: Bool = false) {
+        append(input, records: nil, keepsItem: keepsItem)
+    }
+
+    /// Appends the bytes of one read.
+    ///
+    /// - Parameters:
+    ///   - records: The offsets in the bytes at which further TLS records begin; nil if the bytes did not arrive in TLS.
+    ///   - keepsItem: Whether ``bytes`` remain those of the last event.
+    package mutating func append(_ input: Span<UInt8>, records: [Int]?, keepsItem: Bool) {
         guard !input.isEmpty else { return }
+        if let records {
+            // A read consists of whole TLS records.
+            if pendingCount > 0 { recordBoundaries.append(position + UInt64(pendingCount)) }
+            for start in records { recordBoundaries.append(position + UInt64(pendingCount + start)) }
+        }
         if keepsItem {
             if pendingCount > 0 { boundaries.append(position + UInt64(pendingCount)) }
             return storage.append(input)
@@ -129,6 +145,7 @@ public struct StreamDecoder: ~Copyable {
         consumed = 0
         current = 0..<0
         boundaries = ReadBoundaries()
+        recordBoundaries = ReadBoundaries()
         oversize = nil
         // Of messages, an unknown number was lost.
         messages = messages.map { _ in MessageReader(isInside: true) }
@@ -252,20 +269,21 @@ public struct StreamDecoder: ~Copyable {
         event.length = UInt64(length)
         event.head = scanner.head
         event.isTruncated = false
-        event.chunks = consume(length)
+        consume(length, into: &event)
     }
 
     private func makeEvent(_ kind: StreamEvent.Kind, length: Int) -> StreamEvent {
         StreamEvent(kind: kind, epoch: epoch, offset: position - epochStart, position: position, length: UInt64(length))
     }
 
-    /// Consumes the next `count` bytes; returns the positions at which reads ended in them.
-    private mutating func consume(_ count: Int) -> [UInt64] {
+    /// Consumes the next `count` bytes, and stores the positions at which reads and TLS records ended in them.
+    private mutating func consume(_ count: Int, into event: inout StreamEvent) {
         current = consumed..<(consumed + count)
         consumed += count
         let start = position
         position += UInt64(count)
-        return boundaries.isEmpty ? [] : boundaries.consume(from: start, to: position)
+        event.chunks = boundaries.isEmpty ? [] : boundaries.consume(from: start, to: position)
+        event.tlsRecords = recordBoundaries.isEmpty ? [] : recordBoundaries.consume(from: start, to: position)
     }
 
     private mutating func fault(_ code: ScanFault.Code, at: Int, limit: Int) -> StreamEvent {
@@ -305,7 +323,7 @@ public struct StreamDecoder: ~Copyable {
         var event = makeEvent(.fragment(isFirst: isFirst), length: count)
         // The head refers to the first fragment's bytes only.
         if isFirst, let head = oversize?.head { event.head = head }
-        _ = consume(count)
+        consume(count, into: &event)
         return event
     }
 
@@ -364,6 +382,8 @@ public struct StreamEvent: Sendable {
     package var head = StanzaHead()
     /// Offsets within the item at which reads ended.
     package var chunks: [UInt64] = []
+    /// Offsets within the item at which TLS records ended.
+    package var tlsRecords: [UInt64] = []
     /// Whether the item was beyond the size limit. Only its head is known; if the item is incomplete, the head is
     /// unknown too.
     package var isTruncated = false
@@ -521,7 +541,7 @@ extension StreamDecoder {
             }
             event = makeEvent(.item(kind), length: length)
             event.head = head
-            event.chunks = consume(length)
+            consume(length, into: &event)
         }
         if let fault { event.kind = .fault(fault) }
     }

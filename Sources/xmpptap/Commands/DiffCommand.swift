@@ -28,6 +28,7 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
               xmpptap diff monday-0001.xtap monday.xtap --against tuesday-0001.xtap tuesday.xtap
               xmpptap diff --learn run1.xtap run2.xtap run3.xtap
               xmpptap diff login.xtap today.xtap --noise login.noise --junit report.xml
+              xmpptap diff yesterday.xtap today.xtap --format html > difference.html
             """
     )
 
@@ -77,6 +78,17 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
     )
     var failOn = FailingClasses(classes: [.behaviour, .state])
 
+    @Option(
+        help: ArgumentHelp(
+            "Output format (default: text).",
+            discussion: "html is the page that --report writes to a file.",
+            valueName: "text|json|html"
+        ),
+        completion: .choices(DiffForm.self),
+        transform: DiffForm.typed
+    )
+    var format: DiffForm?
+
     @Flag(help: "Print the report as JSON.")
     var json = false
 
@@ -101,6 +113,9 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
         }
         // Report errors of the key log once, before it is read for each recording.
         _ = try keylog.keys()
+        guard !json || format == nil else {
+            throw Failure.usage("--json and --format exclude each other; leave one out")
+        }
         guard learn else {
             if write != nil { throw Failure.usage("--write needs --learn; add it") }
             if !against.isEmpty { return try await compare(side(files), side(against)) }
@@ -128,21 +143,26 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
     private func compare(_ one: DiffSide, _ other: DiffSide) async throws {
         let rules = try NoiseFiles.rules(noise, beside: files + against)
         let (found, isWhole) = try await difference(one, other, rules)
-        if json {
-            Console.print(found.json())
-        } else {
-            for line in found.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
+        let form = json ? .json : format ?? .text
+        let page = try form == .html || report != nil ? self.page(found, one, other) : nil
+        switch form {
+        case .text: for line in found.lines(coloured: Paint.forOutput().isOn) { Console.print(line) }
+        case .json: Console.print(found.json())
+        case .html: try page?.write(to: "-")
         }
         if let junit { try OutputText.write(found.junit(), to: junit) }
-        if let report {
-            let sides = [
-                PageFile.Recording(files: one.files, sessions: Set(session.map(\.recorded))),
-                PageFile.Recording(files: other.files, sessions: Set(session.map(\.live))),
-            ]
-            try PageFile(found, of: sides, keys: keylog.keys()).write(to: report)
-        }
+        if let report { try page?.write(to: report) }
         guard isWhole else { throw Failure.reported(.file) }
         if found.hasFailed { throw Failure.reported(.checkFailed) }
+    }
+
+    /// Returns the page of a report, with the compared sessions of both recordings.
+    private func page(_ found: DivergenceReport, _ one: DiffSide, _ other: DiffSide) throws -> PageFile {
+        let sides = [
+            PageFile.Recording(files: one.files, sessions: Set(session.map(\.recorded))),
+            PageFile.Recording(files: other.files, sessions: Set(session.map(\.live))),
+        ]
+        return PageFile(found, of: sides, keys: try keylog.keys())
     }
 
     private func difference(_ one: DiffSide, _ other: DiffSide, _ rules: NoiseRules) async throws -> (

@@ -184,7 +184,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let controls = try await tap.finishing {
             do throws(Failure) {
                 let context = controlContext(of: service, session, tap)
-                return try control(context) + inspectors(page, messages, tap, server, context)
+                let socket = try proxy.control.open()
+                return try control(context, socket) + inspectors(page, messages, tap, server, context, socket?.path)
             } catch {
                 await server?.stop()
                 throw error
@@ -213,9 +214,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     }
 
     /// Creates the control service, if it is enabled; it stops after the proxy.
-    private func control(_ context: ControlContext) throws(Failure) -> [any Service] {
+    private func control(_ context: ControlContext, _ socket: ControlSocket?) throws(Failure) -> [any Service] {
         let port = try proxy.metricsPort()
-        let socket = try proxy.control.open()
         guard socket != nil || port != nil else { return [] }
         if let port { Console.printStandardError("metrics on http://\(port.address)/metrics") }
         return [ControlService(socket, metrics: port, context, logger: DiagnosticHandler.logger())]
@@ -257,10 +257,11 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ messages: TerminalMessages?,
         _ tap: TapRun,
         _ server: EphemeralServer?,
-        _ context: ControlContext
+        _ context: ControlContext,
+        _ control: String?
     ) -> [any Service] {
         guard page != nil || messages != nil else { return [] }
-        let inspection = inspection(tap, server)
+        let inspection = inspection(tap, server, control: control)
         var services: [any Service] = []
         if let page {
             let served = PageService(
@@ -283,7 +284,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     }
 
     /// Returns an inspection of the newest records.
-    private func inspection(_ tap: TapRun, _ server: EphemeralServer?) -> Inspection {
+    private func inspection(_ tap: TapRun, _ server: EphemeralServer?, control: String?) -> Inspection {
         let dispatcher = tap.logs.dispatcher
         let live = LiveTable { [clock = tap.clock] in
             clock.now()
@@ -301,6 +302,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             isLive: true,
             redaction: tap.options.redaction.rawValue
         )
+        subject.control = control.map { ShellWords.absolute($0) }
         subject.recording = { [logs = tap.logs] in logs.recording }
         return Inspection(subject, run: tap.word, live)
     }

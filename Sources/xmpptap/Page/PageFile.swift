@@ -115,7 +115,7 @@ struct PageFile {
     /// Writes the page of a report to a file, and says if it has no records.
     func write(to path: String) throws(Failure) {
         try OutputText.write(drawn(), to: path)
-        if let omission { Console.printDiagnostic("\(path): \(omission)") }
+        if let omission { Console.printDiagnostic("\(path == "-" ? "the page" : path): \(omission)") }
     }
 
     /// Returns the page.
@@ -173,7 +173,7 @@ struct PageFile {
             <body>
             <noscript>
             <h1>xmpptap</h1>
-            <p>This page needs JavaScript to show the records of these sessions.</p>
+            <p>This page of \(HTMLText.escaped(TapRun.tool)) needs JavaScript to show the records of these sessions.</p>
             \(lines.joined())</noscript>
             <script type="text/plain" id="data">\(data)</script>
             <script type="module">\(script)</script>

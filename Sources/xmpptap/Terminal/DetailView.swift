@@ -174,6 +174,13 @@ struct DetailView {
             let offsets = record.chunks.prefix(20).map { "\($0)" }.joined(separator: ", ")
             add("reads", "the item arrived in \(record.chunks.count + 1) reads, split after \(offsets) bytes")
         }
+        if !record.tlsRecords.isEmpty {
+            let offsets = record.tlsRecords.prefix(20).map { "\($0)" }.joined(separator: ", ")
+            add(
+                "TLS records",
+                "the item is in \(record.tlsRecords.count + 1) TLS records, split after \(offsets) bytes"
+            )
+        }
         add("level", record.level.name)
         if record.part != .session { add("part", record.part.name) }
         var groups: [(title: String, facts: [Fact])] = [("", facts)]

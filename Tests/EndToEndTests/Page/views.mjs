@@ -8,7 +8,7 @@ export async function test(load) {
   const { ActView } = await load("act.js");
   const { SessionsView } = await load("sessions.js");
   const { ConversationsView } = await load("conversations.js");
-  const { Detail } = await load("detail.js");
+  const { curlCommand, Detail, factFilter, hexadecimal } = await load("detail.js");
   const { DiagramView } = await load("diagram.js");
   const { MeasuresView } = await load("measures.js");
   const { described, specification } = await load("namespaces.js");
@@ -267,6 +267,86 @@ export async function test(load) {
       const labels = detail.node.all((node) => node.tagName === "BUTTON").map((node) => node.getAttribute("aria-label")).filter(Boolean);
       assert.deepEqual(labels.slice(1), ["Only session:20000003", "Not session:20000003", "Only id a", "Not id a", "Only payload query", "Not payload query"]);
       assert.ok(!detail.node.textContent.includes("undefined"));
+    },
+
+    "the borders of reads and TLS records are those that were recorded, and are said to be unknown otherwise"() {
+      const words = (record, session = {}, live = false) => {
+        const events = { go() {}, filter() {}, say() {}, session() {}, test() {}, close() {}, shown() {}, find: () => session, state: () => ({ live }) };
+        const detail = new Detail({}, events);
+        detail.answer = { row: { session: [1] } };
+        return detail.borders({ kind: "stanza", direction: "send", length: 40, xml: "<a/>", ...record }).map((line) => line.join(": "));
+      };
+      assert.deepEqual(words({ chunks: [7, 20] }, { borders: "reads" }), ["reads: the item arrived in 3 reads, split after 7, 20 bytes"]);
+      assert.deepEqual(words({}, { borders: "reads" }), ["reads: the item arrived inside one read"]);
+      assert.deepEqual(words({ chunks: [7], tls_records: [7, 9] }, { borders: "reads" }), ["reads: the item arrived in 2 reads, split after 7 bytes", "TLS records: the item arrived in 3 TLS records, split after 7, 9 bytes"]);
+      assert.deepEqual(words({ tls_records: [] }, { borders: "segments" }), ["TLS records: the item arrived inside one TLS record"]);
+      assert.deepEqual(words({ chunks: [3] }, { borders: "segments" }), ["TCP segments: the item arrived in 2 TCP segments, split after 3 bytes"]);
+      // Of a log, or a capture of an older version in TLS, they are not known.
+      assert.deepEqual(words({ chunks: [3] }, { borders: "missing" }), ["borders: the borders of reads and TLS records are not recorded"]);
+      assert.deepEqual(words({}, { borders: "partial" }), ["reads: their borders are not recorded"]);
+      assert.deepEqual(words({}, { borders: "partial" }, true), ["reads: the item arrived inside one read"]);
+      assert.deepEqual(words({ jid: "a@b/c" }, { borders: "reads", client_tls: "TLS 1.3" }).at(-1), "TLS records: their borders are not recorded");
+      assert.deepEqual(words({ origin: "tap" }, { borders: "reads" }), []);
+      const bytes = new TextEncoder().encode("<message><body>é</body></message>");
+      assert.deepEqual(hexadecimal(bytes, new Map([[10, ["a read ends"]], [40, ["beyond"]]])).split("\n").map((line) => line.replace(/ +/g, " ")), [
+        "0000 3c 6d 65 73 73 61 67 65 3e 3c <message><", "──── after 10 bytes: a read ends ────",
+        "000a 62 6f 64 79 3e c3 a9 3c 2f 62 6f 64 79 3e 3c 2f body>..</body></", "001a 6d 65 73 73 61 67 65 3e message>"]);
+    },
+
+    "bytes in which secrets are replaced have no borders"() {
+      const events = { go() {}, filter() {}, say() {}, session() {}, test() {}, close() {}, shown() {}, find: () => ({ borders: "reads" }) };
+      const detail = new Detail({}, events);
+      detail.answer = { row: { session: [1] } };
+      const text = (record) => detail.drawBytes({ direction: "send", xml: "<auth>[redacted]</auth>", chunks: [4], ...record }).map((node) => node?.textContent ?? "").join("|");
+      assert.match(text({ length: 23 }), /after 4 bytes: a read ends/);
+      assert.match(text({ length: 60 }), /^(?!.*a read ends)[^]*secrets are replaced/);
+    },
+
+    "only facts that the filter language can express have a filter"() {
+      const auth = { xml: "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='SCRAM-SHA-1'>x</auth>" };
+      assert.equal(factFilter(auth, "mechanism", "SCRAM-SHA-1"), "inspect:@mechanism=SCRAM-SHA-1");
+      const challenge = { xml: "<challenge xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>x</challenge>" };
+      assert.equal(factFilter(challenge, "step", "challenge"), "element:{urn:ietf:params:xml:ns:xmpp-sasl}challenge");
+      assert.equal(factFilter(auth, "user", "juliet"), undefined);
+      assert.equal(factFilter({ xml: "<a xmlns='urn:xmpp:sm:3' h='5'/>" }, "h", "5"), "inspect:@h=5");
+      assert.equal(factFilter({ xml: "<resume xmlns='urn:xmpp:sm:3' previd='[redacted:sm-id#1]'/>" }, "previd", "[redacted:sm-id#1]"), undefined);
+      assert.equal(factFilter({}, "version", "TLS 1.3"), undefined);
+    },
+
+    "a request is copied only with a running proxy, and never has the token"() {
+      globalThis.location = { origin: "http://127.0.0.1:5280" };
+      const record = { kind: "stanza", session: 3, xml: "<message><body>it's</body></message>" };
+      assert.equal(curlCommand(record, "client", { live: true, control: "/run/a b.sock", acts: true }),
+        `curl -sS --unix-socket '/run/a b.sock' -d '{"to":"client","stanza":"<message><body>it'\\''s</body></message>"}' http://tap/sessions/3/inject`);
+      assert.match(curlCommand(record, "server", { live: true, acts: true }), /"Authorization: Bearer \$XMPPTAP_TOKEN" .* 'http:\/\/127\.0\.0\.1:5280\/sessions\/3\/inject'$/);
+      for (const state of [undefined, { live: false, control: "/a" }, { live: true }]) assert.equal(curlCommand(record, "server", state), undefined);
+      assert.equal(curlCommand({ ...record, kind: "note" }, "server", { live: true, control: "/a" }), undefined);
+      delete globalThis.location;
+    },
+
+    "the diagram shows the counts of both legs, and links the sessions of a resumption"() {
+      const opened = [];
+      const view = new DiagramView({}, { select() {}, session: (number) => opened.push(number), records() {}, test() {}, fault() {} });
+      view.setSessions([listed(1), listed(2, { resumes: 1 })]);
+      const links = (number) => {
+        view.number = number;
+        view.drawFacts();
+        return view.names.all((node) => node.tagName === "BUTTON").map((node) => { node.dispatch("click"); return node.textContent; });
+      };
+      assert.deepEqual([links(1), links(2), opened.splice(0)], [["session 2"], ["session 1"], [2, 1]]);
+      assert.match(view.names.textContent, /resumes session 1/);
+      const sm = { from_client: 1200, to_server: 5, from_server: 3, to_client: 4 };
+      const rows = [{ kind: "element", name: "a", direction: 2, leg: 2, text: "h=5", sm }, { kind: "session", code: "session-ready", direction: 0, name: "", text: "ready" }];
+      view.store = storeOf(0, 2, { row: (index) => (rows[index] ? { index, at: index, time: 1, session: 2, payload: "", trip: null, level: 3, type: "", action: "", ...rows[index] } : null) });
+      const draw = (index) => { const node = view.list.options.make(); view.draw(node, index); return node; };
+      const answer = draw(0);
+      assert.deepEqual([answer.leftLabel, answer.leftCounts, answer.rightCounts, answer.rightLabel].map((node) => node.textContent), ["", "→1\u202f200 ←4", "→5 ←3", "a h=5"]);
+      assert.match(answer.left.title, /1\u202f200 from and 4 to the client, 5 to and 3 from the server/);
+      const ready = draw(1);
+      assert.deepEqual([ready.leftCounts.textContent, ready.words.textContent], ["", "session ready"]);
+      assert.deepEqual([ready.link.textContent, ready.link.hidden, ready.across.hidden], ["go to session 1", false, false]);
+      ready.link.dispatch("click", { stopPropagation() {} });
+      assert.deepEqual(opened, [1]);
     },
 
     "a namespace with the name of a property of all objects is unknown"() {

@@ -53,6 +53,33 @@ struct LiveTableTests {
         }
     }
 
+    @Test func `the borders of reads and TLS records are kept for a page`() {
+        let live = scene.table()
+        live.touch()
+        let producer = RecordDispatcher.Producer(scene.dispatcher)
+        var record = Record(
+            sequence: 1,
+            time: Timestamp(nanoseconds: 0),
+            monotonic: 0,
+            kind: .stanza,
+            level: .info,
+            part: .session
+        )
+        record.isInTLS = true
+        producer.write(record.shown, content: Span())
+        (record.chunks, record.tlsRecords) = ([7], [7, 9])
+        producer.write(record.shown, content: Span())
+        var lines: [String] = []
+        live.table.read(live.table.range) { _, line in
+            guard let line else { return }
+            var buffer = LineBuffer()
+            buffer.append(bytes: line)
+            lines.append(buffer.text)
+        }
+        #expect(lines.suffix(2).first?.contains(#""tls_records":[]"#) == true, "\(lines)")
+        #expect(lines.last?.contains(#""chunks":[7],"tls_records":[7,9]"#) == true, "\(lines)")
+    }
+
     @Test func `without a page only sessions, errors and warnings are kept`() {
         let live = scene.table()
         #expect(live.level == .info)

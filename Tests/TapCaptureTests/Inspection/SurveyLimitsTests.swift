@@ -106,6 +106,46 @@ struct SurveyLimitsTests {
         )
     }
 
+    @Test func `a server has the name that it gives for its own domain, the most exact one`() throws {
+        func received(_ name: String, _ kind: String, _ fields: String, _ inner: String) -> String {
+            #""kind":"\#(kind)","direction":"recv","length":9,"jid":"juliet@example.net/a","name":"\#(name)"\#(fields),"xml":"<\#(name)>\#(inner)</\#(name)>""#
+        }
+        let caps = "<c xmlns='http://jabber.org/protocol/caps' node='http://prosody.im'/>"
+        let version = "<query xmlns='jabber:iq:version'><name>Prosody</name><version>0.12.4</version></query>"
+        let payload = #","payload":"{jabber:iq:version}query""#
+        let lines = [
+            received("iq", "stanza", #","type":"result","from":"juliet@example.net/b"\#(payload)"#, version),
+            received("features", "element", "", caps),
+            received("iq", "stanza", #","type":"result","from":"rooms.example.net"\#(payload)"#, version),
+            received("iq", "stanza", #","type":"result","from":"example.net"\#(payload)"#, version),
+        ]
+        var list = SessionList()
+        let names = try lines.enumerated().map { number, fields in
+            list.add(try record(number, fields), at: number, run: 1)
+            return list.servers(limit: 1).map { "\($0.domain) \($0.software)" }
+        }
+        #expect(
+            names == [
+                ["example.net "], ["example.net http://prosody.im"], ["example.net http://prosody.im"],
+                ["example.net Prosody 0.12.4"],
+            ]
+        )
+    }
+
+    @Test func `borders of bytes are known of complete captures and packets, not of logs and frames`() throws {
+        func borders(_ details: String, isComplete: Bool = true) throws -> InspectedSession.Borders? {
+            var list = SessionList()
+            let began = #""kind":"session","code":"session-began","details":{\#(details)}"#
+            list.add(try record(1, began), at: 1, run: 1, isComplete: isComplete)
+            return list.all.first?.borders
+        }
+        #expect(try borders(#""upstream":"a""#) == .reads)
+        #expect(try borders(#""upstream":"a""#, isComplete: false) == .partial)
+        #expect(try borders(#""source":"packets""#) == .segments)
+        #expect(try borders(#""source":"client-log""#) == .missing)
+        #expect(try borders(#""transport":"websocket""#) == .missing)
+    }
+
     @Test func `a resumed session has the number that it has in the table`() throws {
         let header = RecordedLines.header
         let ready = [#"{"resumes":1}"#, #"{"resumes":9223372036854775807}"#, #"{"resumes":"x"}"#, "{}"].enumerated()

@@ -18,6 +18,23 @@ import XMPPCore
         }
     }
 
+    @Test func `The borders of TLS records are recorded if an item arrives in TLS`() throws {
+        var harness = SessionHarness(options: SessionOptions(level: .trace))
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.receive(.send, Array("<message id='clear'/>".utf8))
+        harness.receive(.send, Array("<message id='one'/>".utf8), records: [])
+        harness.receive(.send, Array("<message id='two'/><message ".utf8), records: [4])
+        harness.receive(.send, Array("id='three'/>".utf8), records: [])
+        let records = harness.told.map(\.record).filter { $0.kind == .stanza && $0.direction == .send }.suffix(4)
+        #expect(records.map(\.tlsRecords) == [[], [], [4], [9]])
+        #expect(records.map(\.isInTLS) == [false, true, true, true])
+        #expect(records.map(\.chunks) == [[], [], [], [9]])
+        let lines = try harness.written().split(separator: "\n").filter { $0.contains("\"name\":\"message\"") }
+        #expect(lines.map { $0.contains("tls_records") } == [false, true, true, true])
+        let read = try lines.map { try RecordLine(json: Array($0.utf8).span.bytes).record }
+        #expect(read.map(\.tlsRecords) == records.map(\.tlsRecords) && read.map(\.isInTLS) == records.map(\.isInTLS))
+    }
+
     @Test func `a login is understood`() throws {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin)

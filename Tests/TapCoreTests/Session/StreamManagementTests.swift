@@ -64,6 +64,17 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
     // MARK: Counts
 
+    @Test func `records of stream management have the counts of both legs after them`() throws {
+        var scene = Scene()
+        _ = scene.send("<message id='1'/><message id='2'/><r \(sm)/>")
+        scene.inject("<message id='own'/>", to: .client)
+        _ = scene.recv("<message id='3'/><a \(sm) h='2'/>")
+        let counts = scene.harness.told.map(\.record).compactMap(\.sm).map { sm in
+            ["from_client", "to_server", "from_server", "to_client"].map { sm[$0] }
+        }
+        #expect(counts == [[0, 0, 0, 0], [2, 2, 0, 0], [2, 2, 1, 2]])
+    }
+
     @Test func `without injected or dropped stanzas, all bytes are forwarded unchanged and at once`() {
         for seed in 0..<50 {
             var random = SeededGenerator(seed: UInt64(seed))

@@ -21,13 +21,26 @@ import Testing
         var hasEnded = false
         while let event = queue.takeFirst() {
             switch event {
-            case .received(.client, let buffer): client += buffer.readableBytesView
-            case .received(.server, let buffer): server += String(buffer: buffer)
+            case .received(.client, let buffer, _): client += buffer.readableBytesView
+            case .received(.server, let buffer, _): server += String(buffer: buffer)
             case .ended: hasEnded = queue.isEmpty
             case .tls: Issue.record("nothing of TLS")
             }
         }
         #expect(client == bytes && server == "server" && hasEnded && queue.count == 0)
+    }
+
+    @Test func `Joined reads keep the borders of TLS records`() {
+        var queue = DeferredEvents()
+        for _ in 0..<DeferredEvents.separateReads {
+            queue.append(.received(.client, ByteBuffer(string: "ab"), records: [1]))
+        }
+        queue.append(.received(.client, ByteBuffer(string: "cde"), records: [2]))
+        var last: [Int]?
+        while case .received(_, _, let records)? = queue.takeFirst() { last = records }
+        #expect(last == [1, 2, 4])
+        for _ in 0...DeferredEvents.separateReads { queue.append(.received(.client, ByteBuffer(string: "ab"))) }
+        while case .received(_, _, let records)? = queue.takeFirst() { #expect(records == nil) }
     }
 
     @Test func `All reads of a leg are joined, and can be moved to the front or removed`() {
@@ -38,7 +51,7 @@ import Testing
         _ = queue.takeFirst()
         queue.join(.client)
         #expect(queue.count == 2)
-        guard case .received(.client, let joined) = queue.takeFirst() else {
+        guard case .received(.client, let joined, _) = queue.takeFirst() else {
             Issue.record("no bytes of the client")
             return
         }

@@ -23,7 +23,10 @@ import XMPPCore
         for _ in 0..<5000 {
             var sample = Sample.random(&random)
             sample.record.remarks = []
-            #expect(line(sample) == sample.json(.content))
+            sample.record.chunks = []
+            sample.record.tlsRecords = []
+            sample.record.isInTLS = Bool.random(using: &random)
+            #expect(line(sample) == sample.json([.content, .chunks]))
         }
         #expect(line(.roster) == Sample.roster.json(.content))
         #expect(line(Sample(.note)) == Sample(.note).json(.content))
@@ -33,6 +36,14 @@ import XMPPCore
         var sample = Sample.roster
         sample.record.rule = "a.rules:1"
         #expect(line(sample) == nil)
+    }
+
+    @Test func `a record with borders of reads or TLS records is not packed`() {
+        for field in [\Record.chunks, \.tlsRecords] {
+            var sample = Sample.roster
+            sample.record[keyPath: field] = [7]
+            #expect(line(sample) == nil)
+        }
     }
 
     @Test(arguments: [65_534, 65_535]) func `a record with a text of 64 KiB is not packed`(count: Int) {

@@ -6,6 +6,35 @@ import TapTestKit
 import Testing
 
 @Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct TLSEngineTests {
+    @Test func `the borders of TLS records in a read are known, however a record was received`() async throws {
+        var pair = try await EngineFixture.common.pair()
+        pair.pump()
+        var plaintext = ByteBuffer()
+        for text in ["one", "three", "seventeen"] { pair.client.write(ByteBuffer(string: text)) }
+        var sent = pair.client.takeOutput() ?? ByteBuffer()
+        let most = sent.readableBytes - 10
+        pair.server.receive(sent.readSlice(length: most) ?? ByteBuffer())
+        pair.server.advance(into: &plaintext)
+        #expect(String(buffer: plaintext) == "onethree" && pair.server.recordStarts == [3])
+        // The rest of the last record arrives with the next one.
+        pair.client.write(ByteBuffer(string: "end"))
+        sent.writeImmutableBuffer(pair.client.takeOutput() ?? ByteBuffer())
+        plaintext.clear()
+        pair.server.receive(sent)
+        pair.server.advance(into: &plaintext)
+        #expect(String(buffer: plaintext) == "seventeenend" && pair.server.recordStarts == [9])
+        // A record of the maximum length, of which most was received before.
+        pair.client.write(ByteBuffer(repeating: 0x78, count: 16_384))
+        var record = pair.client.takeOutput() ?? ByteBuffer()
+        let beginning = record.readableBytes - 1
+        pair.server.receive(record.readSlice(length: beginning) ?? ByteBuffer())
+        pair.server.advance(into: &plaintext)
+        plaintext.clear()
+        pair.server.receive(record)
+        pair.server.advance(into: &plaintext)
+        #expect(plaintext.readableBytes == 16_384 && pair.server.recordStarts.isEmpty)
+    }
+
     @Test(arguments: [TLSVersion.tls12, .tls13], [1, 2, 3, 5, 7, 64, 1000, Int.max])
     func `both ends open and all data arrives, however the bytes are split`(
         version: TLSVersion,

@@ -1,0 +1,6 @@
+/// The output formats of `diff`.
+enum DiffForm: String, CaseIterable {
+    case text
+    case json
+    case html
+}
