@@ -37,6 +37,9 @@ struct ShortHelp {
             "--to", "--accounts", "--session", "--pace", "--prepare", "--register", "--copies", "--update", "--junit",
             "--report",
         ],
+        "xmpptap diff": [
+            "--against", "--session", "--noise", "--learn", "--fail-on", "--format", "--junit", "--report",
+        ],
         "xmpptap sniff": [
             "--interface", "--port", "--filter", "--keylog", "--write", "--capture", "--capture-when", "--log",
             "--format", "--json",
