@@ -83,14 +83,16 @@ extension LoginDiagnoser {
         )
     }
 
-    /// Returns the diagnosis if the server violated SCRAM and the client gave up; `deed` is the client's action, as a
-    /// verb phrase.
-    func diagnoseSCRAMViolation(_ attempt: LoginObserver.Attempt, at loginStep: LoginStep.Name, _ deed: String)
+    /// Returns the diagnosis if the server violated SCRAM or SASL and the client gave up; `deed` is the client's action,
+    /// as a verb phrase.
+    func diagnoseViolation(_ attempt: LoginObserver.Attempt, at loginStep: LoginStep.Name, _ deed: String)
         -> LoginDiagnosis?
     {
         guard !attempt.isOwn, let breach = attempt.breach else { return nil }
+        // A log may show less of a challenge than the server sent.
+        guard attempt.isSCRAM || !isLog else { return nil }
         return LoginDiagnosis(
-            .serverNotProven,
+            attempt.isSCRAM ? .serverNotProven : .malformedChallenge,
             at: loginStep,
             "the server \(breach), and the client \(deed)",
             condition: attempt.condition
@@ -123,7 +125,7 @@ extension LoginDiagnoser {
             )
         }
         if attempt.isAborted || condition == "aborted",
-            let diagnosis = diagnoseSCRAMViolation(attempt, at: loginStep, "aborted \(attempt.mechanism)")
+            let diagnosis = diagnoseViolation(attempt, at: loginStep, "aborted \(attempt.mechanism)")
         {
             return diagnosis
         }

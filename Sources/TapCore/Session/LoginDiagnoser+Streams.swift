@@ -299,7 +299,7 @@ extension LoginDiagnoser {
     /// its signed values.
     private func afterChallenge(_ loginStep: LoginStep.Name, _ went: String) -> LoginDiagnosis {
         if let attempt,
-            let diagnosis = diagnoseSCRAMViolation(attempt, at: loginStep, attempt.isAborted ? "aborted it" : went)
+            let diagnosis = diagnoseViolation(attempt, at: loginStep, attempt.isAborted ? "aborted it" : went)
         {
             return diagnosis
         }
@@ -329,7 +329,7 @@ extension LoginDiagnoser {
     /// Returns the diagnosis if no step failed and none was pending.
     func diagnoseWithoutFailedStep() -> LoginDiagnosis? {
         if let attempt, attempt.hasSucceeded, notes.offer == nil {
-            if let diagnosis = diagnoseSCRAMViolation(attempt, at: .sasl, "disconnected") { return diagnosis }
+            if let diagnosis = diagnoseViolation(attempt, at: .sasl, "disconnected") { return diagnosis }
             if leaver == .server {
                 return LoginDiagnosis(.serverGone, at: .sasl, "the server closed the connection after <success/>")
             }

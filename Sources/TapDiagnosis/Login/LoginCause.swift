@@ -111,6 +111,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case ownLoginRefused = "own-login-refused"
     /// The server violated SCRAM, or did not prove that it knows the password.
     case serverNotProven = "server-not-proven"
+    /// The server's SASL challenge is not valid, and the client stopped.
+    case malformedChallenge = "malformed-challenge"
     case accountDisabled = "account-disabled"
     /// The password or token has expired.
     case credentialsExpired = "credentials-expired"
@@ -245,6 +247,7 @@ extension LoginCause {
         case .wrongPassword, .unknownUser, .notAuthorized: (.client, "RFC 6120 §6.5.10")
         case .ownLoginRefused: (.tap, "RFC 6120 §6.5")
         case .serverNotProven: (.server, "RFC 5802 §5")
+        case .malformedChallenge: (.server, "RFC 6120 §6.4.3")
         case .accountDisabled: (.server, "RFC 6120 §6.5.2")
         case .credentialsExpired: (.client, "RFC 6120 §6.5.3")
         case .temporaryFailure: (.server, "RFC 6120 §6.5.11")

@@ -468,6 +468,7 @@ extension AdviceTable {
         case .serverNotProven:
             "do not trust this server until the reason is known: check its certificate, its SCRAM "
                 + "implementation, and whether there is an intermediary"
+        case .malformedChallenge: "check the server's SASL implementation, and whether there is an intermediary"
         case .accountDisabled: "ask the server's operator to enable the account"
         case .credentialsExpired: "set a new password, or get a new token"
         case .temporaryFailure: "try again; if it fails again, check the server's log for its account database"

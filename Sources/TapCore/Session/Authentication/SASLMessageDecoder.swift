@@ -40,7 +40,10 @@ struct SASLMessageDecoder: Sendable {
     ) throws(Malformed) -> String? {
         let isClient = role == .initial || role == .response
         switch mechanism {
-        case .plain: return isClient ? try readPlain(message, &details) : nil
+        case .plain:
+            // RFC 4616 §2: there is only one message, that of the client.
+            guard role != .challenge else { throw Malformed() }
+            return isClient ? try readPlain(message, &details) : nil
         case .scram: return try readSCRAM(message, isClient: isClient, &details)
         case .external:
             guard isClient else { return nil }

@@ -20,7 +20,7 @@ final class LoginObserver {
         var binding: String?
         /// Whether the server has sent a challenge.
         var isChallenged = false
-        /// The server's violation of SCRAM, as a clause with the server as its subject.
+        /// The server's violation of SCRAM or of SASL, as a clause with the server as its subject.
         var breach: String?
         /// Whether the server has sent a signature, or a redacted message that may contain one.
         var hasSignature = false
@@ -51,9 +51,17 @@ final class LoginObserver {
 
         var isSCRAM: Bool { mechanism.hasPrefix("SCRAM-") }
 
-        /// Checks a message from the server (RFC 5802 §5, §5.1).
+        /// Checks a message from the server (RFC 5802 §5, §5.1; RFC 6120 §6.4.3).
         mutating func judge(_ kind: AuthenticationStep.Kind, _ details: Attributes) {
-            guard isSCRAM, breach == nil else { return }
+            guard breach == nil else { return }
+            guard isSCRAM else {
+                // The texts of DIGEST-MD5 can be in ISO 8859-1, which is decoded as malformed.
+                guard kind == .challenge, details["malformed"] != nil, mechanism != "DIGEST-MD5" else { return }
+                breach =
+                    mechanism == "PLAIN"
+                    ? "sent a challenge with data, which PLAIN does not have" : "sent a challenge that is not base64"
+                return
+            }
             if details["server_signature"] != nil || details["redacted"] != nil { hasSignature = true }
             switch kind {
             case .challenge where details["malformed"] != nil: breach = "sent a malformed challenge"

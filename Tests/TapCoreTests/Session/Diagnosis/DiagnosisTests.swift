@@ -303,6 +303,37 @@ import TapRecord
         }
     }
 
+    @Test(arguments: [
+        // As `L.sasl` encodes its text, the first one is valid base64.
+        ("PLAIN", sasl("challenge", "nonsense"), "sent a challenge with data, which PLAIN does not have"),
+        ("EXTERNAL", notBase64, "sent a challenge that is not base64"),
+        ("X-UNKNOWN", notBase64, "sent a challenge that is not base64"),
+    ])
+    func `a challenge that SASL does not allow is diagnosed as the cause if its client leaves`(
+        mechanism: String,
+        challenge: String,
+        finding: String
+    ) {
+        var harness = L.opened(L.mechanisms(mechanism))
+        harness.send(L.auth(mechanism, "\0juliet\0secret"))
+        harness.recv(challenge)
+        harness.leave()
+        Self.expect(harness, .malformedChallenge, at: .sasl, by: .server, rule: "RFC 6120 §6.4.3")
+        #expect(harness.diagnoses.first?.finding.description.contains(finding) == true, "\(harness.diagnoses)")
+    }
+
+    @Test(arguments: [
+        ("PLAIN", sasl("challenge")), ("X-UNKNOWN", sasl("challenge", "a question")), ("DIGEST-MD5", notBase64),
+    ])
+    func `a client that leaves after a challenge that may be valid has given up`(mechanism: String, challenge: String) {
+        var harness = L.opened(L.mechanisms(mechanism))
+        harness.send(L.auth(mechanism, "\0juliet\0secret"))
+        harness.recv(challenge)
+        harness.leave()
+        Self.expect(harness, .clientGaveUp, at: .sasl, by: .client, rule: "RFC 6120 §4.4")
+    }
+
+    private static let notBase64 = "<challenge xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>!nonsense!</challenge>"
     private static func sasl(_ name: String, _ message: String = "") -> String { L.sasl(name, message) }
     private static let challenge = L.challenge
 
