@@ -15,7 +15,7 @@ struct ControlRequest {
     let request: Request
     let parameters: [Substring: Substring]
     /// Returns whether the client has closed its side of the connection, so that waiting for something is useless.
-    let isGivenUp: @Sendable () -> Bool
+    let isCancelled: @Sendable () -> Bool
 
     /// Returns a number from the path.
     func number(_ name: String) throws(Problem) -> UInt64 {

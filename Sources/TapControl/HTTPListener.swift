@@ -30,7 +30,7 @@ struct HTTPListener: Sendable {
     /// Time limit from the connection, or from the last response, to the end of a request's head.
     var headTime = usualHeadTime
 
-    /// The connections whose clients have closed their side: a browser closes a connection when its page gives a request up.
+    /// The connections whose clients have closed their side: a browser closes the connection of a request that its page cancels.
     private final class ClosedInputs: Sendable {
         private let connections = Mutex<Set<ObjectIdentifier>>([])
 

@@ -47,15 +47,15 @@ extension Route {
 
     /// Returns the response of the route that matches a request.
     ///
-    /// - Parameter isGivenUp: Returns whether the client has closed its side of the connection.
+    /// - Parameter isCancelled: Returns whether the client has closed its side of the connection.
     static func respond(
         to request: Request,
         by routes: [Route],
-        isGivenUp: @escaping @Sendable () -> Bool
+        isCancelled: @escaping @Sendable () -> Bool
     ) async throws -> Response {
         for route in routes where route.method == request.method {
             guard let parameters = route.parameters(of: request.uri.path) else { continue }
-            let request = ControlRequest(request: request, parameters: parameters, isGivenUp: isGivenUp)
+            let request = ControlRequest(request: request, parameters: parameters, isCancelled: isCancelled)
             try request.allowQuery(route.query)
             return try await route.handle(request)
         }

@@ -8,7 +8,7 @@ package struct InspectedSession: Sendable {
         case connecting, open, ended, failed
     }
 
-    /// Which borders of the bytes of items are known.
+    /// Which boundaries of reads and TLS records are known.
     package enum Borders: String, Sendable {
         /// All borders of reads from sockets.
         case reads

@@ -78,7 +78,7 @@ enum StoredLine {
         }
     }
 
-    /// Returns whether a line begins as that of a remark does, so that records need not be parsed to know that they are none.
+    /// Returns whether a line begins like the line of a remark. Only such a line has to be parsed.
     static func canBeRemark(_ line: RawSpan) -> Bool {
         line.withUnsafeBytes { $0.starts(with: Remark.beginning) }
     }

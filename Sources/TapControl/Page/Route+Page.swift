@@ -70,8 +70,8 @@ extension Route {
             if let known = try request.integer("known") {
                 let seconds = min(max(0, try request.integer("wait") ?? 0), maximumWait)
                 let end = ContinuousClock.now + .seconds(seconds)
-                // A request that was given up would hold one of the connections until its end.
-                while ContinuousClock.now < end, !request.isGivenUp(),
+                // A cancelled request would keep one of the connections until its end.
+                while ContinuousClock.now < end, !request.isCancelled(),
                     try await !answers.ask({ $0.hasMore(than: known, filter: filter, list: list) })
                 {
                     try await Task.sleep(for: pause)

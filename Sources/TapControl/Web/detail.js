@@ -10,6 +10,8 @@ const maximumPicture = 2 << 20;
 const maximumPixels = 4096 * 4096;
 /** Number of characters of a value that are shown until the rest is asked for. */
 const maximumFact = 300;
+/** The kinds of records of which the boundaries of reads are recorded. */
+const boundedKinds = new Set(["declaration", "stream-open", "stanza", "element", "whitespace", "stream-close"]);
 /** Maximum number of borders that are listed, and of bytes that are shown with them. */
 const maximumBorders = 20;
 const maximumDump = 4096;
@@ -177,7 +179,7 @@ export class Detail {
    * @returns {[string, string][]}
    */
   borders(record) {
-    if (!record.direction || !record.length || record.kind === "chunk" || record.origin === "tap") return [];
+    if (!record.direction || !record.length || record.truncated || record.origin === "tap" || !boundedKinds.has(record.kind)) return [];
     const known = this.knownBorders(record);
     if (known === "missing" || !known && !record.chunks) return known ? [["borders", "the borders of reads and TLS records are not recorded"]] : [];
     const say = (/** @type {number[]} */ offsets, /** @type {string} */ word) => (offsets.length
@@ -209,7 +211,7 @@ export class Detail {
       for (const offset of isWhole ? offsets ?? [] : []) marks.set(offset, [...marks.get(offset) ?? [], text]);
     }
     return [el("pre", { class: "raw dump", tabindex: 0, "aria-label": "Bytes", text: hexadecimal(bytes, marks) }),
-      isWhole || record.length === undefined ? null : el("p", { class: "hint", text: `The record has ${size(bytes.length)} of an item of ${size(record.length)}, because secrets are replaced or a part is missing. So the borders have no place in them.` })];
+      isWhole || record.length === undefined ? null : el("p", { class: "hint", text: `The record has ${size(bytes.length)} of an item of ${size(record.length)}, because secrets are replaced or a part is missing: the borders cannot be shown in them.` })];
   }
 
   /**
@@ -381,9 +383,11 @@ export function curlCommand(record, to, state) {
   if (!state?.live || record.xml === undefined || !["stanza", "element"].includes(record.kind)) return undefined;
   const data = JSON.stringify({ to, stanza: record.xml });
   const path = `/sessions/${record.session}/inject`;
-  if (state.control) return shellCommand(["curl", "-sS", "--unix-socket", state.control, "-d", data, `http://tap${path}`]);
+  // One argument of a program has at most 128 KiB on Linux; printf is a part of the shell.
+  const input = `${shellCommand(["printf", "%s", data])} | `;
+  if (state.control) return input + shellCommand(["curl", "-sS", "--unix-socket", state.control, "--data-binary", "@-", `http://tap${path}`]);
   if (!state.acts) return undefined;
-  return `curl -sS -H "Authorization: Bearer $XMPPTAP_TOKEN" -H 'Content-Type: application/json' -d ${shellQuoted(data)} ${shellQuoted(`${location.origin}${path}`)}`;
+  return `${input}curl -sS -H "Authorization: Bearer $XMPPTAP_TOKEN" -H 'Content-Type: application/json' --data-binary @- ${shellQuoted(`${location.origin}${path}`)}`;
 }
 
 /**

@@ -29,6 +29,9 @@ function words(text, most) {
  */
 function sentence(text) { return /[.!?…]$/.test(text) ? text : `${text}.`; }
 
+/** The counts of an element of stream management. A file of another program may have others, or none. */
+const countNames = ["from_client", "to_server", "from_server", "to_client"];
+
 /**
  * The stanzas that xmpptap has counted on both legs since stream management was enabled (XEP-0198), in words.
  * @param {Record<string, number>} counts
@@ -266,7 +269,7 @@ export class DiagramView {
     const onLeft = isItem && (left && (sends || !right));
     setText(node.leftLabel, onLeft ? label + mark : "");
     setText(node.rightLabel, isItem && !onLeft ? label + mark : "");
-    const counts = hasTap && isItem ? row.sm : null;
+    const counts = hasTap && isItem && countNames.every((name) => Number.isSafeInteger(row.sm?.[name])) ? row.sm : null;
     setText(node.leftCounts, counts ? `→${count(counts.from_client)} ←${count(counts.to_client)}` : "");
     setText(node.rightCounts, counts ? `→${count(counts.to_server)} ←${count(counts.from_server)}` : "");
     node.paper.classList.toggle("counted", Boolean(counts));

@@ -52,7 +52,10 @@ export class ServerSource {
   /** Takes the token of the address, if it has one that is new; returns whether it has. */
   takeToken() {
     if (!/(^#|&)token=/.test(location.hash)) return false;
+    const before = this.token;
     this.token = readToken();
+    // Until the first answer it is unknown which run it is.
+    if (this.token !== before) this.answering = "";
     return true;
   }
 

@@ -61,14 +61,14 @@ struct Authentication {
         parsed element: Element? = nil,
         _ context: inout SessionContext
     ) -> [SessionEffect] {
-        let hasBegun = decoder.isUnderWay || decoder.mechanism != nil
+        let isRequested = decoder.isUnderWay
         guard let element = element ?? context.parse(direction), let step = decode(element, direction, &context) else {
             context.recordItem(event, direction, .element, level: .info, part: .sasl)
             return []
         }
         context.record(step, event, direction)
-        // Packets and logs may lack the client's request.
-        if step.kind == .success, direction == .recv, !hasBegun, !context.options.isDecoded {
+        // Packets, captures and logs may lack the client's request.
+        if step.kind == .success, direction == .recv, !isRequested, context.isLive {
             let message: Prose = "unsolicited SASL response from the server: the client has not requested a login"
             context.report(code: "unsolicited-success", message, direction: .recv, part: .sasl)
         }

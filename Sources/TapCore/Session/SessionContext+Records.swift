@@ -115,7 +115,8 @@ extension SessionContext {
         // Most events have no chunks, and assigning them makes the compiler copy the event.
         if !event.chunks.isEmpty { record.chunks = event.chunks }
         if !event.tlsRecords.isEmpty { record.tlsRecords = event.tlsRecords }
-        record.isInTLS = directions[direction].isInTLS
+        // Of an item that was not stored completely, the boundaries are unknown.
+        record.isInTLS = directions[direction].isInTLS && !event.isTruncated
         record.isTruncated = event.isTruncated
         if let action { record.action = action }
         let ruling = rules?.ruling

@@ -45,7 +45,7 @@ extension SessionContext {
         guard (rules?.ruling?.level ?? .info) <= options.level else { return }
         var record = makeRecord(event, direction, .element, level: .info)
         // A recording may lack stanzas, and so may the log or the packets of another program.
-        if !options.isRecorded, !options.isObserved, isRelayed { record.sm = streamManagement?.counts }
+        if isLive { record.sm = streamManagement?.counts }
         emit(consume record)
     }
 

@@ -32,6 +32,8 @@ struct SessionContext: ~Copyable {
     var outlet: Outlet
     /// Whether xmpptap relays the session, rather than reads it from another program's log or packets.
     var isRelayed = false
+    /// Whether the session has seen every byte of both peers, and none of them is from a recording.
+    var isLive: Bool { isRelayed && !options.isRecorded && !options.isObserved && !options.isDecoded }
     /// The rules; nil if none are loaded.
     var rules: SessionRules?
     /// The `action` for the record of the current item; nil if the item was forwarded unchanged.

@@ -29,7 +29,7 @@ package struct CertificatePin: Sendable, Hashable {
     }
 
     /// Returns whether this pin requires the servers of a domain to present the certificate.
-    func covers(_ reference: ServerReference) -> Bool { domain.map { $0.isSameDomain(as: reference) } ?? true }
+    package func covers(_ reference: ServerReference) -> Bool { domain.map { $0.isSameDomain(as: reference) } ?? true }
 
     private static func value(of digit: UInt8) -> UInt8? {
         switch digit {

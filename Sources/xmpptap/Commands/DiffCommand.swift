@@ -116,6 +116,9 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
         guard !json || format == nil else {
             throw Failure.usage("--json and --format exclude each other; leave one out")
         }
+        guard !learn || format == nil else {
+            throw Failure.usage("--learn prints no comparison: --format has no effect; leave one out")
+        }
         guard learn else {
             if write != nil { throw Failure.usage("--write needs --learn; add it") }
             if !against.isEmpty { return try await compare(side(files), side(against)) }

@@ -184,8 +184,11 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let controls = try await tap.finishing {
             do throws(Failure) {
                 let context = controlContext(of: service, session, tap)
+                // First, because a control socket that is open stays behind if something else fails.
+                let metrics = try proxy.metricsPort()
                 let socket = try proxy.control.open()
-                return try control(context, socket) + inspectors(page, messages, tap, server, context, socket?.path)
+                return control(context, socket, metrics)
+                    + inspectors(page, messages, tap, server, context, socket?.path)
             } catch {
                 await server?.stop()
                 throw error
@@ -214,8 +217,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     }
 
     /// Creates the control service, if it is enabled; it stops after the proxy.
-    private func control(_ context: ControlContext, _ socket: ControlSocket?) throws(Failure) -> [any Service] {
-        let port = try proxy.metricsPort()
+    private func control(_ context: ControlContext, _ socket: ControlSocket?, _ port: TCPPort?) -> [any Service] {
         guard socket != nil || port != nil else { return [] }
         if let port { Console.printStandardError("metrics on http://\(port.address)/metrics") }
         return [ControlService(socket, metrics: port, context, logger: DiagnosticHandler.logger())]

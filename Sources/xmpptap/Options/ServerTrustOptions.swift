@@ -34,8 +34,9 @@ struct ServerTrustOptions: ParsableArguments {
     /// The flag that makes TLS with the server a requirement; nil if none does.
     var requiring: String? { pin.isEmpty ? anchors.map { _ in "--upstream-ca" } : "--pin" }
 
-    /// Accepts only the certificate of a fingerprint, in place of all that the flags say.
-    mutating func accept(_ pin: CertificatePin) { (self.pin, upstreamCa, ca) = ([pin], nil, nil) }
+    /// Accepts a certificate that the user trusts. Pins exclude trust anchors: the servers of other domains are verified with
+    /// the system's.
+    mutating func accept(_ pin: CertificatePin) { (self.pin, upstreamCa, ca) = (self.pin + [pin], nil, nil) }
 
     /// Refuses flags that contradict each other.
     func check() throws(Failure) {

@@ -44,6 +44,8 @@ struct ServerCheck {
         let report = try await probe()
         // Without stream features, the server was not reached, or does not serve the domain.
         guard report.steps.contains(where: { $0.name == .offer }) else { throw failure(report) }
+        let reference = try ServerReference(domain: target.domain.name)
+        let isPinned = tls.pins.contains { $0.covers(reference) }
         var outcome = Outcome(hasTLS: report.tls != nil)
         if report.isDirect, case .announced = report.directService {
             if case .announced = report.clearService {} else { outcome.hasOnlyDirectTLS = true }
@@ -69,7 +71,7 @@ struct ServerCheck {
         let way = report.isDirect ? "direct TLS" : "STARTTLS"
         let connected = "the server of \(target.domain.name)\(place): \(way), \(parameters.version)"
         guard !parameters.overlooked.isEmpty else {
-            let trust = tls.pins.isEmpty ? "verified" : "pinned"
+            let trust = isPinned ? "pinned" : "verified"
             Console.printStandardError("\(connected), certificate \(trust), valid until \(certificate.notAfter.text)")
             return outcome
         }
@@ -82,19 +84,19 @@ struct ServerCheck {
             "cannot verify the certificate of the server of \(target.domain.name)\(place): \(reasons)"
         )
         for line in Self.facts(certificate) { Console.printStandardError("  \(line)") }
-        guard tls.pins.isEmpty else {
+        guard !isPinned else {
             throw Failure(
                 status: .checkFailed,
                 message: "the server's certificate is not the pinned one; \(AdviceTable.advice(for: .comparePin))"
             )
         }
-        outcome.pin = try decide(certificate)
+        outcome.pin = try decide(certificate, of: reference)
         return outcome
     }
 
     /// Asks the user to accept a certificate; returns its pin.
-    private func decide(_ certificate: CertificateInfo) throws -> CertificatePin {
-        let pin = CertificatePin(certificate, for: try ServerReference(domain: target.domain.name))
+    private func decide(_ certificate: CertificateInfo, of reference: ServerReference) throws -> CertificatePin {
+        let pin = CertificatePin(certificate, for: reference)
         guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
             throw Failure(
                 status: .checkFailed,

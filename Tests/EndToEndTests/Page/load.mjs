@@ -53,6 +53,7 @@ async function manyTabs() {
 
 async function manyConnections() {
   const sockets = [];
+  const began = performance.now();
   for (let number = 0; number < 200; number++) {
     const socket = connect(Number(webPort), "127.0.0.1");
     Object.assign(socket, { text: "" });
@@ -69,7 +70,8 @@ async function manyConnections() {
   const kept = sockets.find((socket) => !socket.text);
   for (const socket of sockets) if (socket !== kept) socket.destroy();
   await eventually("connections that were given up make room for others", async () => (await status()) === 200);
-  if (kept.text) throw new Error("they made room only when the time of their requests was over");
+  // Requests wait 20 s. On a busy machine that time may be over before.
+  if (kept.text && performance.now() - began < 20_000) throw new Error("they made room only when the time of their requests was over");
   kept.destroy();
   juliet.say("after the connections", juliet);
   await until("the page goes on", shows(".records .row .text", "after the connections"));

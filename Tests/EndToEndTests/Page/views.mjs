@@ -286,7 +286,7 @@ export async function test(load) {
       assert.deepEqual(words({}, { borders: "partial" }), ["reads: their borders are not recorded"]);
       assert.deepEqual(words({}, { borders: "partial" }, true), ["reads: the item arrived inside one read"]);
       assert.deepEqual(words({ jid: "a@b/c" }, { borders: "reads", client_tls: "TLS 1.3" }).at(-1), "TLS records: their borders are not recorded");
-      assert.deepEqual(words({ origin: "tap" }, { borders: "reads" }), []);
+      for (const other of [{ origin: "tap" }, { truncated: true }, { kind: "torn" }, { kind: "bytes" }]) assert.deepEqual(words(other, { borders: "reads" }), []);
       const bytes = new TextEncoder().encode("<message><body>é</body></message>");
       assert.deepEqual(hexadecimal(bytes, new Map([[10, ["a read ends"]], [40, ["beyond"]]])).split("\n").map((line) => line.replace(/ +/g, " ")), [
         "0000 3c 6d 65 73 73 61 67 65 3e 3c <message><", "──── after 10 bytes: a read ends ────",
@@ -317,8 +317,8 @@ export async function test(load) {
       globalThis.location = { origin: "http://127.0.0.1:5280" };
       const record = { kind: "stanza", session: 3, xml: "<message><body>it's</body></message>" };
       assert.equal(curlCommand(record, "client", { live: true, control: "/run/a b.sock", acts: true }),
-        `curl -sS --unix-socket '/run/a b.sock' -d '{"to":"client","stanza":"<message><body>it'\\''s</body></message>"}' http://tap/sessions/3/inject`);
-      assert.match(curlCommand(record, "server", { live: true, acts: true }), /"Authorization: Bearer \$XMPPTAP_TOKEN" .* 'http:\/\/127\.0\.0\.1:5280\/sessions\/3\/inject'$/);
+        `printf %s '{"to":"client","stanza":"<message><body>it'\\''s</body></message>"}' | curl -sS --unix-socket '/run/a b.sock' --data-binary @- http://tap/sessions/3/inject`);
+      assert.match(curlCommand(record, "server", { live: true, acts: true }), / \| curl .*"Authorization: Bearer \$XMPPTAP_TOKEN" .* 'http:\/\/127\.0\.0\.1:5280\/sessions\/3\/inject'$/);
       for (const state of [undefined, { live: false, control: "/a" }, { live: true }]) assert.equal(curlCommand(record, "server", state), undefined);
       assert.equal(curlCommand({ ...record, kind: "note" }, "server", { live: true, control: "/a" }), undefined);
       delete globalThis.location;

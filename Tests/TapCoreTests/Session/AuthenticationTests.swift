@@ -31,6 +31,19 @@ private typealias Scene = LoginScene
         harness.recv(success)
         let warning = try #require(harness.told(code: "unsolicited-success").first)
         #expect(warning.record.level == .warn && harness.closed == nil)
+        // A failed login has ended: the client must request another one.
+        var failed = SessionHarness()
+        failed.say(Array(Conversations.plainLogin.prefix(2)))
+        failed.send(Self.auth)
+        failed.recv("<failure xmlns='\(Scene.sasl)'><not-authorized/></failure>" + success)
+        #expect(failed.told(code: "unsolicited-success").count == 1)
+        // Packets may lack the request.
+        var options = SessionOptions(level: .verbose)
+        options.isObserved = true
+        var observed = SessionHarness(options: options)
+        observed.say(Array(Conversations.plainLogin.prefix(2)))
+        observed.recv(success)
+        #expect(observed.told(code: "unsolicited-success").isEmpty)
         var usual = SessionHarness()
         usual.say(Array(Conversations.plainLogin.prefix(10)))
         #expect(usual.told(code: "unsolicited-success").isEmpty)

@@ -216,7 +216,6 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(
             lost.level == .warn && lost.messageText?.hasPrefix("the session ended while test.pfw:6 delayed ") == true
         )
-        #expect(lost.rule == nil || lost.rule == "test.pfw:6")
     }
 
     @Test func `an endless stall does not keep the session open after both peers end`() throws {
