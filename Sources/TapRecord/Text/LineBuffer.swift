@@ -187,7 +187,19 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
 
     /// Appends bytes unchanged.
     package mutating func append(bytes span: RawSpan) {
-        span.withUnsafeBytes { append(copying: $0) }
+        let count = span.byteCount
+        // Many pieces are short: they are copied as two words that may overlap, which is cheaper than a call.
+        if count >= 8, count <= 16 {
+            let first = span.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt64.self)
+            let last = span.unsafeLoadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
+            append(first, last, count)
+        } else if count >= 4, count < 8 {
+            let first = span.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt32.self)
+            let last = span.unsafeLoadUnaligned(fromByteOffset: count - 4, as: UInt32.self)
+            append(first, last, count)
+        } else {
+            span.withUnsafeBytes { append(copying: $0) }
+        }
     }
 
     /// Appends `count` bytes; the two words are their beginning and end.
@@ -218,23 +230,11 @@ public struct LineBuffer: ~Copyable, @unchecked Sendable {
 
     @inline(__always)
     private mutating func append(copying source: UnsafeRawBufferPointer) {
-        let count = source.count
-        // Many pieces are short: they are copied as two words that may overlap, which is cheaper than a call.
-        if count >= 8, count <= 16 {
-            let first = source.loadUnaligned(as: UInt64.self)
-            let last = source.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
-            return append(first, last, count)
-        }
-        if count >= 4, count < 8 {
-            let first = source.loadUnaligned(as: UInt32.self)
-            let last = source.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self)
-            return append(first, last, count)
-        }
-        append(atMost: count) { output in
+        append(atMost: source.count) { output in
             if let start = source.baseAddress {
-                UnsafeMutableRawPointer(output).copyMemory(from: start, byteCount: count)
+                UnsafeMutableRawPointer(output).copyMemory(from: start, byteCount: source.count)
             }
-            return count
+            return source.count
         }
     }
 
