@@ -25,7 +25,11 @@ import Testing
         let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
         func take(_ queue: inout CommandQueue) {
             switch queue.advance() {
-            case .record: found.append("record \(queue.takeRecord()?.record.sequence ?? 0)")
+            case .record where found.count.isMultiple(of: 2):
+                found.append("record \(queue.takeRecord()?.record.sequence ?? 0)")
+            case .record:
+                queue.withRecord { found.append("record \($0.record.sequence)") }
+                queue.removeRecord()
             case .send: found.append("send")
             case .recv: found.append("recv")
             case .other:
@@ -59,6 +63,10 @@ import Testing
         }
         while !queue.isEmpty { take(&queue) }
         #expect(queue.advance() == nil && queue.takeRecord() == nil)
+        // Neither does anything without a record.
+        queue.withRecord { _ in Issue.record("a record of an empty queue") }
+        queue.removeRecord()
+        #expect(queue.isEmpty == true)
         #expect(found == expected && found.count > 900)
     }
 }
